@@ -1,0 +1,7 @@
+package io.etcfs.core.clock;
+
+/** Where core's own threads come from, so that the simulator can schedule them. */
+public interface Tasks {
+    /** Starts {@code body} on a virtual thread of that name. An uncaught {@link Error} stops the node. */
+    Thread start(String name, Runnable body);
+}

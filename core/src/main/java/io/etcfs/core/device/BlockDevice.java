@@ -1,0 +1,29 @@
+package io.etcfs.core.device;
+
+import java.lang.foreign.MemorySegment;
+
+/**
+ * The shared device. Offsets, lengths and buffer addresses are multiples of {@link #BLOCK_BYTES}; every access bypasses the host's
+ * page cache. All calls are synchronous: when one returns or throws, no access of it is under way any more, unless the kernel still
+ * holds the calling thread. They may be made from any thread; the implementation sees to it that a virtual thread's carrier is not held.
+ */
+public interface BlockDevice extends AutoCloseable {
+    int BLOCK_BYTES = 4096;
+
+    long sizeBytes();
+
+    /** Fills {@code target} from {@code offsetBytes} on. */
+    void read(long offsetBytes, MemorySegment target) throws DeviceException;
+
+    /** Writes all of {@code source}; durable only after {@link #flush} if there is a volatile cache. */
+    void write(long offsetBytes, MemorySegment source) throws DeviceException;
+
+    /** Returns when every write that returned before the call is durable. */
+    void flush() throws DeviceException;
+
+    /** Whether {@link #flush} has anything to do. */
+    boolean hasVolatileCache();
+
+    @Override
+    void close();
+}

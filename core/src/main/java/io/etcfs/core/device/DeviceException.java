@@ -1,0 +1,15 @@
+package io.etcfs.core.device;
+
+/** An access to the device failed. {@code errno} is the kernel's. */
+public final class DeviceException extends Exception {
+    private final int errno;
+
+    public DeviceException(int errno, String message) {
+        super(message);
+        this.errno = errno;
+    }
+
+    public int errno() {
+        return errno;
+    }
+}

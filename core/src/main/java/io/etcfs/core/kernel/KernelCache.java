@@ -1,0 +1,20 @@
+package io.etcfs.core.kernel;
+
+/**
+ * What the kernel caches of this mount, and how it is told to drop it. Each call queues a notification that a thread of its own
+ * sends, and returns at once; {@code done} runs when the kernel has carried it out, also when it did not know the object. A notification
+ * can hang for as long as a request of the same directory or page waits for us: who holds a token for it must never wait without end.
+ */
+public interface KernelCache {
+    /** Drops one name of a directory, positive or negative. For directories the entry is only expired, never unmounted. */
+    void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done);
+
+    /** Drops the attributes of an inode. */
+    void invalidateAttributes(long ino, Runnable done);
+
+    /** Writes back and drops the pages of {@code [offsetBytes, offsetBytes + lengthBytes)} ({@code lengthBytes} 0: to the end), and the attributes. */
+    void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done);
+
+    /** Cuts the kernel off from this mount: every request in it, and every later one, fails with ECONNABORTED. */
+    void abort();
+}

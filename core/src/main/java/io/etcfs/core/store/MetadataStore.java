@@ -1,0 +1,40 @@
+package io.etcfs.core.store;
+
+/**
+ * etcd, as core needs it. Reads are linearizable unless a revision is named. Implementations: {@code io.etcfs.etcd} over gRPC and
+ * {@code io.etcfs.testkit} in memory; both are held to the same contract tests.
+ *
+ * <p>All methods block the calling (virtual) thread, at most for the time they are given, and may be called from any thread.
+ */
+public interface MetadataStore extends AutoCloseable {
+    /**
+     * Sends a transaction once. Never sends it again by itself, also not over another member.
+     *
+     * @throws StoreRejectedException it was refused as a whole and has had no effect
+     */
+    Outcome commit(Txn txn, long timeoutNs) throws StoreRejectedException;
+
+    /**
+     * Reads one key ({@code end} null) or up to {@code limit} keys (0: all) of {@code [key, end)}, in key order, as of the newest revision
+     * ({@code atRevision} 0) or an earlier one. Asks other members when one does not answer.
+     *
+     * @throws StoreRejectedException with COMPACTED if that revision is gone
+     */
+    RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException;
+
+    LeaseGrant grantLease(long ttlSeconds, long timeoutNs) throws StoreUnavailableException;
+
+    /** Renews a lease once, over a connection that carries nothing else. Each attempt asks one member, the next attempt the next one. */
+    LeaseBeat keepAlive(long leaseId, long timeoutNs) throws StoreUnavailableException;
+
+    /** Ends a lease and deletes its keys. No error if it is gone already. */
+    void revokeLease(long leaseId, long timeoutNs) throws StoreUnavailableException;
+
+    /** Watches {@code [from, end)} from {@code startRevision} on (0: from now). Returns at once; the listener hears when it is established. */
+    Watch watch(Key from, Key end, long startRevision, WatchListener listener);
+
+    StoreStatus status(long timeoutNs) throws StoreUnavailableException;
+
+    @Override
+    void close();
+}

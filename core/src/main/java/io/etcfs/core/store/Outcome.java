@@ -1,0 +1,13 @@
+package io.etcfs.core.store;
+
+/** What is known about a transaction that was sent. */
+public sealed interface Outcome {
+    /** The guard held and the success branch was applied. */
+    record Committed(TxnResult result) implements Outcome {}
+
+    /** The guard did not hold; the failure branch was applied. */
+    record Conflict(TxnResult result) implements Outcome {}
+
+    /** It may have been applied, may still be, or never will. Only the protocol can tell; never retried blindly. */
+    record Unknown(String cause) implements Outcome {}
+}

@@ -1,0 +1,15 @@
+package io.etcfs.core.store;
+
+import java.util.List;
+
+/**
+ * @param clusterId   of the etcd cluster
+ * @param revision    the store's
+ * @param dbSizeBytes physical size of the answering member's database; {@code dbInUseBytes} without free pages
+ * @param quotaBytes  the member's quota, 0 where it does not say
+ * @param members     all that were asked
+ */
+public record StoreStatus(long clusterId, long revision, long dbSizeBytes, long dbInUseBytes, long quotaBytes, List<Member> members) {
+    /** {@code error} is null for a member that answered; the other fields are then its own. */
+    public record Member(String endpoint, String version, long memberId, boolean leader, String error) {}
+}
