@@ -1,0 +1,61 @@
+# `./dev bench`: the same program on ext4 and on EtcFS, each on a loop device over a file of the same disk.
+# shellcheck shell=bash disable=SC2034,SC2015,SC2016
+
+bench_command() {
+  local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py} arg
+  [ -r "$program" ] || usage_error "FSBENCH '$program' cannot be read"
+  need_commands python3:python3
+  for arg in "$@"; do
+    case $arg in -h|--help) run_bench "$program" --help; return ;; esac
+  done
+  need_root
+  need_commands fio:fio tar:tar mkfs.ext4:e2fsprogs losetup:mount
+  # An instance of its own; the one in use is left alone.
+  BENCH_DIR=$STATE-bench
+  trap 'bench_cleanup' EXIT
+  bench_cleanup
+  mkdir -p "$BENCH_DIR/results" "$BENCH_DIR/ext4"
+  check_device_size
+  bench_ext4 "$program" "$@"
+  bench_etcfs "$program" "$@"
+  python3 "$ROOT/tools/bench/table.py" "$BENCH_DIR/results/ext4.json" "$BENCH_DIR/results/etcfs.json"
+}
+
+run_bench() { # PROGRAM ARGS...
+  local program=$1; shift
+  if [ -x "$program" ]; then "$program" "$@"; else python3 "$program" "$@"; fi
+}
+
+bench_ext4() { # PROGRAM ARGS...
+  local program=$1 device; shift
+  say "ext4"
+  truncate -s "$DEVICE_BYTES" "$BENCH_DIR/ext4.img"
+  device=$(attach_loop "$BENCH_DIR/ext4.img")
+  mkfs.ext4 -q -F "$device"
+  mount "$device" "$BENCH_DIR/ext4"
+  run_bench "$program" "$@" ext4 "$BENCH_DIR/ext4" >"$BENCH_DIR/results/ext4.json" || die "the benchmark failed on ext4"
+  umount "$BENCH_DIR/ext4"
+  detach_loops "$BENCH_DIR/ext4.img"
+  rm -f "$BENCH_DIR/ext4.img"
+}
+
+bench_etcfs() { # PROGRAM ARGS...
+  local program=$1 mounts; shift
+  say "etcfs"
+  export ETCFS_DEV_DIR=$BENCH_DIR/etcfs
+  "$ROOT/dev" up 2 >"$BENCH_DIR/mounts"
+  mapfile -t mounts <"$BENCH_DIR/mounts"
+  # Our program reads the number of Raft commits by itself; of another one only the total is known.
+  ETCFS_BENCH_ETCD=$("$ROOT/dev" etcd endpoints)
+  export ETCFS_BENCH_ETCD
+  "$ROOT/tools/bench/raft-commits" "$ETCFS_BENCH_ETCD" -- \
+    bash -c 'out=$1; shift; if [ -x "$1" ]; then exec "$@"; else exec python3 "$@"; fi >"$out"' _ \
+    "$BENCH_DIR/results/etcfs.json" "$program" "$@" etcfs "${mounts[@]}" >&2 || die "the benchmark failed on etcfs"
+}
+
+bench_cleanup() {
+  if [ -e "$BENCH_DIR/etcfs/.etcfs-dev" ]; then ETCFS_DEV_DIR=$BENCH_DIR/etcfs "$ROOT/dev" down || true; fi
+  while is_mounted "$BENCH_DIR/ext4"; do umount "$BENCH_DIR/ext4" || umount -l "$BENCH_DIR/ext4"; done
+  if [ -e "$BENCH_DIR/ext4.img" ]; then detach_loops "$BENCH_DIR/ext4.img"; fi
+  rm -rf --one-file-system -- "$BENCH_DIR"
+}

@@ -1,0 +1,62 @@
+# `./dev test`. Sourced by ./dev.
+# shellcheck shell=bash disable=SC2034,SC2015,SC2016
+
+test_command() {
+  local tier=${1:-all}
+  [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
+  case $tier in
+    all)      test_modules "$tier" ;;
+    unit)     test_modules "$tier" -pl '!it' ;;
+    it)       test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false ;;
+    sim|spec) say "there are no $tier tests yet"; exit 2 ;;
+    *)        usage_error "unknown tier '$tier': unit, sim, spec, it, or none for all" ;;
+  esac
+}
+
+test_modules() { # TIER MAVEN_ARGS...
+  local tier=$1 log status=0; shift
+  need_jdk
+  # The store's own tests run against a real etcd, too.
+  need_etcd
+  export ETCFS_ETCD=$ETCD
+  if [ "$tier" != unit ]; then
+    need_root
+    need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
+      losetup:mount python3:python3 tar:tar
+    build
+    # The tests must use what was built before them, also if someone saves a file meanwhile.
+    export ETCFS_DEV_NO_BUILD=1
+  fi
+  find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
+  log=$(mktemp)
+  # Failures are counted below; Maven goes on, so that one broken module does not hide the others.
+  run_maven "$@" -Dmaven.test.failure.ignore=true test 2>&1 </dev/null | tee "$log" || status=$?
+  # With that switch a test JVM that died is only a line in the log.
+  if grep -Eq 'The forked VM terminated|error in the fork|There was a timeout|Crashed tests:' "$log"; then
+    say "a test JVM died or timed out"
+    status=1
+  fi
+  rm -f "$log"
+  summarize_tests || status=1
+  return $status
+}
+
+# Surefire's count line again for each module, then their sum.
+summarize_tests() {
+  find "$ROOT" -path '*/target/*-reports/TEST-*.xml' -exec grep -H -m 1 '<testsuite ' {} + 2>/dev/null |
+    awk -v root="$ROOT/" '
+      function attribute(line, name) { return match(line, " " name "=\"[0-9]+\"") ? substr(line, RSTART + length(name) + 3) + 0 : 0 }
+      {
+        module = substr($0, length(root) + 1); sub("/target/.*", "", module)
+        modules[module]
+        r[module] += attribute($0, "tests"); f[module] += attribute($0, "failures")
+        e[module] += attribute($0, "errors"); s[module] += attribute($0, "skipped")
+      }
+      function counts(r, f, e, s) { return sprintf("Tests run: %d, Failures: %d, Errors: %d, Skipped: %d", r, f, e, s) }
+      END {
+        for (m in modules) { print m ": " counts(r[m], f[m], e[m], s[m]) | "sort"; R += r[m]; F += f[m]; E += e[m]; S += s[m] }
+        close("sort")
+        print counts(R, F, E, S)
+        exit (F + E > 0 || R - S <= 0)
+      }'
+}
