@@ -202,7 +202,9 @@ etcd_command() {
       need_instance
       ctl=$(dirname "$(read_line "$STATE/etcd/binary")")/etcdctl
       [ -x "$ctl" ] || ctl=$(command -v etcdctl) || die "no etcdctl beside $(read_line "$STATE/etcd/binary") or in PATH"
-      ETCDCTL_API=3 exec "$ctl" --endpoints="$(etcd_endpoints)" "$@" ;;
+      # Only 3.4 and older look at it, and newer ones complain.
+      if is_old_etcd; then export ETCDCTL_API=3; fi
+      exec "$ctl" --endpoints="$(etcd_endpoints)" "$@" ;;
     *) usage_error "etcd takes pid, endpoints or ctl, got '$what'" ;;
   esac
 }

@@ -19,15 +19,11 @@ up() {
   for node in $(known_nodes); do
     [[ " ${nodes[*]} " == *" $node "* ]] || nodes+=("$node")
   done
-  if [ -e "$STATE/formatted" ] && is_etcd_up; then
-    for node in "${nodes[@]}"; do is_serving "$node" || missing+=("$node"); done
-    if [ ${#missing[@]} -eq 0 ]; then
-      say "already up"
-      print_mounts
-      return
-    fi
-  else
-    missing=("${nodes[@]}")
+  for node in "${nodes[@]}"; do is_serving "$node" || missing+=("$node"); done
+  if [ -e "$STATE/formatted" ] && is_etcd_up && [ ${#missing[@]} -eq 0 ]; then
+    say "already up"
+    print_mounts
+    return
   fi
 
   [ -e "$STATE/formatted" ] || start_afresh
@@ -79,7 +75,6 @@ start_afresh() {
 }
 
 clear_stale_node() { # NODE
-  if is_serving "$1"; then return; fi
   [ -d "$(node_dir "$1")" ] || return 0
   destroy_node "$1"
 }
