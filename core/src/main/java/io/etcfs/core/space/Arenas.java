@@ -90,10 +90,16 @@ public final class Arenas {
         }
         List<Run> runs = new ArrayList<>(1);
         for (int left = wanted; left > 0; ) {
-            Run run = allocateOne(left, hintBlock);
-            if (run == null) {
-                runs.forEach(this::release);
+            Run run = find(left, hintBlock);
+            // Whether there is room for all needs to be asked only once, and only if the first run is not all.
+            if (run == null || runs.isEmpty() && run.length() < wanted && freeBlocks() < wanted) {
                 return List.of();
+            }
+            Arena arena = owning(run.firstBlock());
+            boolean hinted = hintBlock >= 0 && arena == owning(hintBlock);
+            arena.take(run, !hinted);
+            if (!hinted) {
+                current = arena.id();
             }
             runs.add(run);
             left -= run.length();
@@ -102,24 +108,14 @@ public final class Arenas {
         return runs;
     }
 
-    private Run allocateOne(int wanted, long hintBlock) {
+    private Run find(int wanted, long hintBlock) {
         Arena hinted = hintBlock < 0 ? null : owning(hintBlock);
         Run atHint = hinted == null ? null : hinted.find(hintBlock, wanted);
         if (atHint != null && atHint.length() == wanted) {
-            hinted.take(atHint, false);
             return atHint;
         }
         Run elsewhere = longestElsewhere(wanted, hinted);
-        if (elsewhere == null || atHint != null && atHint.length() >= elsewhere.length()) {
-            if (atHint != null) {
-                hinted.take(atHint, false);
-            }
-            return atHint;
-        }
-        Arena arena = owning(elsewhere.firstBlock());
-        arena.take(elsewhere, true);
-        current = arena.id();
-        return elsewhere;
+        return atHint == null || elsewhere != null && elsewhere.length() > atHint.length() ? elsewhere : atHint;
     }
 
     private Run longestElsewhere(int wanted, Arena except) {
@@ -168,16 +164,11 @@ public final class Arenas {
 
     /** The parts of a run by arena, in order, whoever owns them. */
     public List<Run> split(Run run) {
-        long firstEnd = (idOf(run.firstBlock(), arenaBlocks) + 1) * arenaBlocks;
-        if (run.end() <= firstEnd) {
-            return List.of(run);
-        }
-        List<Run> parts = new ArrayList<>();
-        for (long from = run.firstBlock(), to = firstEnd; from < run.end(); from = to, to += arenaBlocks) {
-            parts.add(new Run(from, (int) (Math.min(to, run.end()) - from)));
-            if (to >= run.end()) {
-                break;
-            }
+        List<Run> parts = new ArrayList<>(1);
+        for (long from = run.firstBlock(); from < run.end(); ) {
+            long to = Math.min(run.end(), (idOf(from, arenaBlocks) + 1) * arenaBlocks);
+            parts.add(new Run(from, (int) (to - from)));
+            from = to;
         }
         return parts;
     }
