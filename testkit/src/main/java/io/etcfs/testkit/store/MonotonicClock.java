@@ -1,0 +1,30 @@
+package io.etcfs.testkit.store;
+
+import io.etcfs.core.clock.Clock;
+import java.time.Instant;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+
+/** The machine's real time, for tests against real servers. Does not go on while the machine is suspended. */
+public final class MonotonicClock implements Clock {
+    @Override
+    public long nowNs() {
+        return System.nanoTime();
+    }
+
+    @Override
+    public long realtimeNs() {
+        Instant now = Instant.now();
+        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+    }
+
+    @Override
+    public void await(Condition condition, long untilNs) throws InterruptedException {
+        condition.awaitNanos(untilNs - System.nanoTime());
+    }
+
+    @Override
+    public void sleep(long durationNs) throws InterruptedException {
+        TimeUnit.NANOSECONDS.sleep(durationNs);
+    }
+}
