@@ -1,0 +1,54 @@
+package io.etcfs.fuse.protocol;
+
+import java.lang.foreign.MemorySegment;
+
+/** Messages that nobody asked for (enum fuse_notify_code). Each method writes one at {@code at}, header included, and returns its length in bytes. */
+public final class Notification {
+    private static final int INVAL_INODE = 2;
+    private static final int INVAL_ENTRY = 3;
+    private static final int EXPIRE_ONLY = 1;
+    /** Without a name, which can have 255 bytes and a NUL. */
+    private static final int INVAL_ENTRY_BYTES = Exchange.OUT_HEADER_BYTES + 16;
+
+    /** Longest message, in bytes. */
+    public static final int MAX_BYTES = INVAL_ENTRY_BYTES + 1024 + 1;
+
+    /** Attributes only. */
+    public static int invalidateAttributes(MemorySegment memory, long at, long ino) {
+        return invalidateInode(memory, at, ino, -1, 0);
+    }
+
+    /** Attributes and the pages of a range; {@code lengthBytes} 0: to the end. */
+    public static int invalidatePages(MemorySegment memory, long at, long ino, long offsetBytes, long lengthBytes) {
+        return invalidateInode(memory, at, ino, offsetBytes, lengthBytes);
+    }
+
+    private static int invalidateInode(MemorySegment memory, long at, long ino, long offset, long length) {
+        int bytes = header(memory, at, INVAL_INODE, 24);
+        Wire.u64(memory, at + 16, ino);
+        Wire.u64(memory, at + 24, offset);
+        Wire.u64(memory, at + 32, length);
+        return bytes;
+    }
+
+    /** {@code expireOnly}: only if {@link Negotiation#canExpireEntries}. */
+    public static int invalidateEntry(MemorySegment memory, long at, long parent, byte[] name, boolean expireOnly) {
+        int bytes = header(memory, at, INVAL_ENTRY, 16 + name.length + 1);
+        Wire.u64(memory, at + 16, parent);
+        Wire.u32(memory, at + 24, name.length);
+        Wire.u32(memory, at + 28, expireOnly ? EXPIRE_ONLY : 0);
+        Wire.bytes(memory, at + INVAL_ENTRY_BYTES, name);
+        memory.set(java.lang.foreign.ValueLayout.JAVA_BYTE, at + INVAL_ENTRY_BYTES + name.length, (byte) 0);
+        return bytes;
+    }
+
+    private static int header(MemorySegment memory, long at, int code, int bodyBytes) {
+        int length = Exchange.OUT_HEADER_BYTES + bodyBytes;
+        Wire.u32(memory, at, length);
+        Wire.u32(memory, at + 4, code);
+        Wire.u64(memory, at + 8, 0);
+        return length;
+    }
+
+    private Notification() {}
+}
