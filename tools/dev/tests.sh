@@ -30,7 +30,8 @@ test_modules() { # TIER MAVEN_ARGS...
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   log=$(mktemp)
   # Failures are counted below; Maven goes on, so that one broken module does not hide the others.
-  run_maven "$@" -Dmaven.test.failure.ignore=true test 2>&1 </dev/null | tee "$log" || status=$?
+  run_maven "$@" -Dmaven.test.failure.ignore=true test 2>&1 </dev/null |
+    sed -u 's/\x1b\[[0-9;]*m//g' | tee "$log" || status=$?
   # With that switch a test JVM that died is only a line in the log.
   if grep -Eq 'The forked VM terminated|error in the fork|There was a timeout|Crashed tests:' "$log"; then
     say "a test JVM died or timed out"

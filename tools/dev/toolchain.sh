@@ -50,7 +50,7 @@ run_maven() {
   need_commands mvn:maven
   # Maven 3.8 itself uses calls that JDK 25 warns about.
   MAVEN_OPTS="--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow ${MAVEN_OPTS:-}" \
-    mvn -B -f "$ROOT/pom.xml" "$@"
+    mvn -B -Dstyle.color=never -f "$ROOT/pom.xml" "$@"
 }
 
 # Directories count too: a file that was removed changes only the time of its directory.
