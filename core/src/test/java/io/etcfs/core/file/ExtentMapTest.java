@@ -190,6 +190,13 @@ class ExtentMapTest {
     }
 
     @Test
+    void anExtentThatFillsARangeDoesNotTouchTheNext() {
+        ExtentMap map = new ExtentMap();
+        map.put(new Extent(ExtentMap.RANGE_BLOCKS, 0, ExtentMap.RANGE_BLOCKS, 1, 0));
+        assertArrayEquals(new long[] {1}, map.takeDirtyRanges());
+    }
+
+    @Test
     void refusesRecordsThatOverlapAndKeepsWhatItHad() {
         ExtentMap map = new ExtentMap();
         Extent kept = new Extent(5, 5, 5, 1, 0);

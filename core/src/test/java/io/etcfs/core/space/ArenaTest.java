@@ -241,6 +241,7 @@ class ArenaTest {
         arena.release(new Run(BLOCKS + 10, 5));
         arena.release(new Run(BLOCKS + 30, 8));
         arena.release(new Run(BLOCKS + 50, 7));
+        arena.release(new Run(BLOCKS + 70, 8));
         assertEquals(new Run(BLOCKS + 30, 8), arena.allocate(BLOCKS + 10, 20));
     }
 

@@ -74,6 +74,19 @@ class ArenasTest {
     }
 
     @Test
+    void staysInTheHintsArenaIfNoOtherHasALongerRun() {
+        Arenas arenas = new Arenas(ARENA, 10L * ARENA);
+        arenas.add(arenas.newArena(2));
+        arenas.add(arenas.newArena(4));
+        arenas.allocate(2 * ARENA, -1);
+        arenas.release(new Run(2L * ARENA, 10));
+        arenas.release(new Run(4L * ARENA + 100, 10));
+        assertEquals(List.of(new Run(4L * ARENA + 100, 10), new Run(2L * ARENA, 5)), arenas.allocate(15, 4L * ARENA + 100));
+        arenas.release(new Run(4L * ARENA + 100, 3));
+        assertEquals(List.of(new Run(2L * ARENA + 5, 5), new Run(4L * ARENA + 100, 1)), arenas.allocate(6, 4L * ARENA + 100));
+    }
+
+    @Test
     void takesSeveralArenasForWhatNoneHas() {
         Arenas arenas = new Arenas(ARENA, 10L * ARENA);
         arenas.add(arenas.newArena(2));
