@@ -9,6 +9,7 @@ import io.etcfs.core.fs.Operations.Change;
 import io.etcfs.core.fs.Operations.Created;
 import io.etcfs.core.fs.Operations.Entry;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.List;
 
 /**
@@ -264,7 +265,7 @@ public final class Dispatcher {
             long at = body(x);
             for (byte[] name : names) {
                 Wire.bytes(x.memory(), at, name);
-                x.memory().set(java.lang.foreign.ValueLayout.JAVA_BYTE, at + name.length, (byte) 0);
+                x.memory().set(ValueLayout.JAVA_BYTE, at + name.length, (byte) 0);
                 at += name.length + 1;
             }
             x.succeed(length);

@@ -160,6 +160,11 @@ public final class Exchange {
             succeed(length);
             return;
         }
+        if (!body.isNative()) {
+            MemorySegment.copy(body, 0, memory, reply + OUT_HEADER_BYTES, length);
+            succeed(length);
+            return;
+        }
         header(length);
         replyBytes = OUT_HEADER_BYTES;
         data = body;

@@ -1,6 +1,7 @@
 package io.etcfs.fuse.protocol;
 
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 
 /** Messages that nobody asked for (enum fuse_notify_code). Each method writes one at {@code at}, header included, and returns its length in bytes. */
 public final class Notification {
@@ -38,7 +39,7 @@ public final class Notification {
         Wire.u32(memory, at + 24, name.length);
         Wire.u32(memory, at + 28, expireOnly ? EXPIRE_ONLY : 0);
         Wire.bytes(memory, at + INVAL_ENTRY_BYTES, name);
-        memory.set(java.lang.foreign.ValueLayout.JAVA_BYTE, at + INVAL_ENTRY_BYTES + name.length, (byte) 0);
+        memory.set(ValueLayout.JAVA_BYTE, at + INVAL_ENTRY_BYTES + name.length, (byte) 0);
         return bytes;
     }
 

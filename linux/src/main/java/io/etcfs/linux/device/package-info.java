@@ -1,0 +1,2 @@
+/** The production {@link io.etcfs.core.device.BlockDevice}. */
+package io.etcfs.linux.device;

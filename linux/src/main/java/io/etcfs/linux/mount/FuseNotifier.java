@@ -1,0 +1,217 @@
+package io.etcfs.linux.mount;
+
+import io.etcfs.core.kernel.KernelCache;
+import io.etcfs.fuse.protocol.Notification;
+import io.etcfs.linux.call.ErrorNumbers;
+import io.etcfs.linux.call.Native;
+import java.util.ArrayDeque;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * Sends notifications from platform threads. Each can block in the kernel until a request of the same directory or page is answered, for as long as that
+ * takes; when all threads are busy another one is started, up to {@value #MAX_THREADS}, and beyond that notifications queue. They are sent in no particular
+ * order, unless one is asked for in the {@code done} of another.
+ *
+ * <p>{@code done} runs on the sending thread, exactly once: also for what the kernel did not know (ENOENT), after the mount has ended, and
+ * after an error, which is logged. It must not block.
+ */
+final class FuseNotifier implements KernelCache {
+    static final int MAX_THREADS = 64;
+    private static final long IDLE_S = 30;
+    private static final int ATTEMPTS = 100;
+    private static final System.Logger LOG = System.getLogger("io.etcfs.fuse");
+
+    private final FuseConnection connection;
+    private final boolean canExpire;
+    private final Runnable abort;
+    private final Thread.UncaughtExceptionHandler onError;
+
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition queued = lock.newCondition();
+    private final ArrayDeque<Message> queue = new ArrayDeque<>();
+    private int threads;
+    private int idleThreads;
+    private long started;
+
+    /** @param canExpire whether the kernel knows FUSE_EXPIRE_ONLY (7.38) */
+    FuseNotifier(FuseConnection connection, boolean canExpire, Runnable abort, Thread.UncaughtExceptionHandler onError) {
+        this.connection = connection;
+        this.canExpire = canExpire;
+        this.abort = abort;
+        this.onError = onError;
+    }
+
+    private sealed interface Message {
+        Runnable done();
+
+        int encode(long at);
+    }
+
+    private record Entry(long parent, byte[] name, boolean expireOnly, Runnable done) implements Message {
+        @Override
+        public int encode(long at) {
+            return Notification.invalidateEntry(Native.MEMORY, at, parent, name, expireOnly);
+        }
+    }
+
+    private record Attributes(long ino, Runnable done) implements Message {
+        @Override
+        public int encode(long at) {
+            return Notification.invalidateAttributes(Native.MEMORY, at, ino);
+        }
+    }
+
+    private record Pages(long ino, long offset, long length, Runnable done) implements Message {
+        @Override
+        public int encode(long at) {
+            return Notification.invalidatePages(Native.MEMORY, at, ino, offset, length);
+        }
+    }
+
+    /**
+     * A kernel that can't expire (before 6.2) is sent nothing, since the plain form unmounts what is mounted on a directory: {@code done} runs at once, and
+     * the entry stays valid for as long as it was granted.
+     */
+    @Override
+    public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
+        if (expireOnly && !canExpire) {
+            done.run();
+            return;
+        }
+        enqueue(new Entry(parentIno, name.clone(), expireOnly, done));
+    }
+
+    @Override
+    public void invalidateAttributes(long ino, Runnable done) {
+        enqueue(new Attributes(ino, done));
+    }
+
+    @Override
+    public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
+        if (offsetBytes < 0 || lengthBytes < 0) {
+            throw new IllegalArgumentException(lengthBytes + " bytes at " + offsetBytes);
+        }
+        enqueue(new Pages(ino, offsetBytes, lengthBytes, done));
+    }
+
+    @Override
+    public void abort() {
+        abort.run();
+    }
+
+    private void enqueue(Message message) {
+        long number = -1;
+        lock.lock();
+        try {
+            queue.addLast(message);
+            if (queue.size() <= idleThreads) {
+                queued.signal();
+            } else if (threads < MAX_THREADS) {
+                threads++;
+                number = started++;
+            }
+        } finally {
+            lock.unlock();
+        }
+        if (number >= 0) {
+            Thread.ofPlatform().daemon().name("fuse-notify-" + number).uncaughtExceptionHandler(onError).start(this::run);
+        }
+    }
+
+    /** Threads that exist, for diagnostics. */
+    int threads() {
+        lock.lock();
+        try {
+            return threads;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void run() {
+        Block block = new Block(Native.PAGE_BYTES);
+        try {
+            Message message = next();
+            while (message != null) {
+                send(message, block);
+                message = next();
+            }
+        } catch (Error e) {
+            threadEnded();
+            throw e;
+        } finally {
+            block.unmap();
+        }
+    }
+
+    private void threadEnded() {
+        lock.lock();
+        try {
+            threads--;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Null: the thread is not needed any more, and no longer counts. */
+    private Message next() {
+        lock.lock();
+        try {
+            long left = TimeUnit.SECONDS.toNanos(IDLE_S);
+            while (queue.isEmpty()) {
+                if (left <= 0) {
+                    threads--;
+                    return null;
+                }
+                idleThreads++;
+                try {
+                    left = queued.awaitNanos(left);
+                } catch (InterruptedException e) {
+                    left = 0;
+                } finally {
+                    idleThreads--;
+                }
+            }
+            return queue.pollFirst();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void send(Message message, Block block) {
+        if (connection.acquire()) {
+            try {
+                write(message, block);
+            } finally {
+                connection.release();
+            }
+        }
+        try {
+            message.done().run();
+        } catch (RuntimeException e) {
+            LOG.log(System.Logger.Level.ERROR, "after " + message, e);
+        }
+    }
+
+    private void write(Message message, Block block) {
+        int length = message.encode(block.payload);
+        long result = 0;
+        for (int i = 0; i < ATTEMPTS; i++) {
+            result = FuseConnection.send(connection.mounted(), block.payload, length, block.errno);
+            if (result != -ErrorNumbers.ENOMEM && result != -ErrorNumbers.EAGAIN) {
+                break;
+            }
+            pause();
+        }
+        if (result < 0 && result != -ErrorNumbers.ENOENT && !connection.isBroken()) {
+            LOG.log(System.Logger.Level.ERROR, message + ": " + ErrorNumbers.describe((int) -result));
+        }
+    }
+
+    private static void pause() {
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
+    }
+}

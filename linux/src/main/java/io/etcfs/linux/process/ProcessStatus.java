@@ -1,0 +1,50 @@
+package io.etcfs.linux.process;
+
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.util.List;
+
+/** /proc/PID/status (proc_pid_status(5)). */
+public final class ProcessStatus {
+    private static final long SIGKILL_BIT = 1L << 8;
+
+    /**
+     * Whether the process or thread has a SIGKILL pending, or is gone or a zombie. A signal that kills by default becomes a pending SIGKILL of each thread.
+     *
+     * @param pid 0, as the kernel names a caller that has no number in our pid namespace: nothing is known, false
+     */
+    public static boolean isDying(int pid) {
+        if (pid == 0) {
+            return false;
+        }
+        try {
+            return isDying(Files.readAllLines(Path.of("/proc", Integer.toString(pid), "status"), StandardCharsets.ISO_8859_1));
+        } catch (NoSuchFileException e) {
+            return true;
+        } catch (IOException e) {
+            // ESRCH: it ended while the file was read.
+            return !Files.exists(Path.of("/proc", Integer.toString(pid)));
+        }
+    }
+
+    static boolean isDying(List<String> status) {
+        for (String line : status) {
+            if (line.startsWith("State:")) {
+                String state = line.substring(6).strip();
+                if (state.startsWith("Z") || state.startsWith("X")) {
+                    return true;
+                }
+            } else if (line.startsWith("SigPnd:") || line.startsWith("ShdPnd:")) {
+                if ((Long.parseUnsignedLong(line.substring(7).strip(), 16) & SIGKILL_BIT) != 0) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    private ProcessStatus() {}
+}
