@@ -1,0 +1,117 @@
+package io.etcfs.node.log;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogManager;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+
+/**
+ * The process's log: a file, appended to, or standard error. One for a process. Lines are written as they come, without a buffer, so that what
+ * a stopping node said last is there; a line that can't be written (disk full) is dropped.
+ */
+public final class Log {
+    private final Path file;
+    private final Logger root = Logger.getLogger("");
+    private final Logger grpc = Logger.getLogger("io.grpc");
+    private final Writer writer;
+
+    private Log(Path file, Writer writer) {
+        this.file = file;
+        this.writer = writer;
+    }
+
+    /**
+     * Sends all logging of this process to {@code file}, or to standard error if it is null.
+     *
+     * @throws IOException the file can't be opened
+     */
+    public static Log open(Path file, Level level) throws IOException {
+        boolean forJournal = file == null && System.getenv("JOURNAL_STREAM") != null;
+        Log log = new Log(file, new Writer(new LineFormatter(forJournal)));
+        log.reopen();
+        LogManager.getLogManager().reset();
+        log.root.addHandler(log.writer);
+        log.setLevel(level);
+        return log;
+    }
+
+    /** Opens the file again, after logrotate(8) has moved it. */
+    public void reopen() throws IOException {
+        writer.replace(file == null ? System.err : Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND));
+    }
+
+    /** Libraries are never more talkative than warnings: their finer levels print every frame. */
+    public void setLevel(Level level) {
+        root.setLevel(level);
+        grpc.setLevel(level.intValue() > Level.WARNING.intValue() ? level : Level.WARNING);
+    }
+
+    /** A level by the name users give it: error, warn, info, debug, trace. */
+    public static Optional<Level> levelOf(String name) {
+        return Optional.ofNullable(switch (name.toLowerCase(Locale.ROOT)) {
+            case "error" -> Level.SEVERE;
+            case "warn", "warning" -> Level.WARNING;
+            case "info" -> Level.INFO;
+            case "debug" -> Level.FINE;
+            case "trace" -> Level.FINEST;
+            default -> null;
+        });
+    }
+
+    private static final class Writer extends Handler {
+        private final ReentrantLock lock = new ReentrantLock();
+        private OutputStream out;
+
+        Writer(LineFormatter formatter) {
+            setFormatter(formatter);
+            setLevel(Level.ALL);
+        }
+
+        void replace(OutputStream next) throws IOException {
+            OutputStream old;
+            lock.lock();
+            try {
+                old = out;
+                out = next;
+            } finally {
+                lock.unlock();
+            }
+            if (old != null && old != System.err) {
+                old.close();
+            }
+        }
+
+        @Override
+        public void publish(LogRecord record) {
+            if (!isLoggable(record)) {
+                return;
+            }
+            byte[] line = getFormatter().format(record).getBytes(StandardCharsets.UTF_8);
+            lock.lock();
+            try {
+                out.write(line);
+                out.flush();
+            } catch (IOException e) {
+                // Nowhere to say it.
+            } finally {
+                lock.unlock();
+            }
+        }
+
+        @Override
+        public void flush() {}
+
+        @Override
+        public void close() {}
+    }
+}
