@@ -1,0 +1,182 @@
+package io.etcfs.cli.ctl;
+
+import io.etcfs.cli.EtcdArguments;
+import io.etcfs.cli.Version;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreStatus;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.node.control.ControlClient;
+import io.etcfs.node.control.ControlException;
+import io.etcfs.node.daemon.EtcdConnection;
+import io.etcfs.node.host.Refusal;
+import io.etcfs.node.host.RunDirectory;
+import io.etcfs.node.json.Json;
+import java.io.PrintWriter;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import java.util.function.Supplier;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ScopeType;
+import picocli.CommandLine.Spec;
+
+/** The commands of {@code etcfsctl}. Options may stand before or after the command. Exit codes: 0 done, 1 failed, 2 usage; status has its own. */
+@Command(name = "etcfsctl", description = "Show the state of a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class,
+        synopsisSubcommandLabel = "COMMAND", exitCodeOnInvalidInput = 2)
+public final class Ctl implements Callable<Integer> {
+    /** Of the JSON: raised when a key changes its meaning or goes, not when one is added. */
+    static final int SCHEMA = 1;
+    private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
+    private static final Duration CONTROL_TIMEOUT = Duration.ofSeconds(5);
+
+    enum Format { TABLE, JSON }
+
+    /** Reads something of a filesystem that exists. */
+    private interface Reading<T> {
+        T read(Snapshot snapshot, Super superblock) throws StoreUnavailableException, StoreRejectedException;
+    }
+
+    @Spec
+    private CommandSpec spec;
+
+    @Mixin
+    private EtcdArguments etcd;
+
+    @Option(names = "--name", paramLabel = "NAME", scope = ScopeType.INHERIT, description = "Name of the filesystem.")
+    private String name;
+
+    @Option(names = {"-o", "--output"}, paramLabel = "table|json", defaultValue = "table", scope = ScopeType.INHERIT, description = "Form of the result. Default: ${DEFAULT-VALUE}.")
+    private Format format;
+
+    @Override
+    public Integer call() {
+        throw new ParameterException(spec.commandLine(), "a command is missing");
+    }
+
+    @Command(name = "status", description = {"Nodes, etcd and space.", "Exit code: 0 healthy, 1 degraded, 3 down."}, mixinStandardHelpOptions = true,
+            versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+    int status() throws Refusal {
+        requireName();
+        EtcdConnection connection = etcd.connection();
+        StatusReport report = readStatus(connection);
+        show(report, () -> Tables.status(report));
+        return report.health().exitCode();
+    }
+
+    private StatusReport readStatus(EtcdConnection connection) throws Refusal {
+        StoreStatus status = null;
+        try (MetadataStore store = connection.open()) {
+            status = store.status(REQUEST_TIMEOUT_NS);
+            Snapshot snapshot = new Snapshot(store, name, REQUEST_TIMEOUT_NS);
+            Super superblock = snapshot.superblock();
+            return superblock == null ? StatusReport.down(noFilesystem(), status) : StatusReport.read(snapshot, status, superblock);
+        } catch (StoreUnavailableException e) {
+            return StatusReport.down(connection.unavailable(e), status);
+        } catch (StoreRejectedException e) {
+            return StatusReport.down("etcd refused a read (" + e.reason() + "): " + e.getMessage(), status);
+        }
+    }
+
+    @Command(name = "df", description = "Space of the device and of each node.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+    int df() throws Refusal {
+        SpaceReport report = read((snapshot, superblock) -> SpaceReport.read(snapshot, superblock));
+        show(report, () -> Tables.space(report));
+        return 0;
+    }
+
+    @Command(name = "tokens", description = "Who holds, wants and last held which directory's token.", mixinStandardHelpOptions = true, versionProvider = Version.class,
+            exitCodeOnInvalidInput = 2)
+    int tokens() throws Refusal {
+        TokensReport report = read((snapshot, superblock) -> TokensReport.read(snapshot));
+        show(report, () -> Tables.tokens(report));
+        return 0;
+    }
+
+    /** {@code error}: null if it was done. */
+    record Synced(String node, String directory, String error) {}
+
+    record SyncReport(List<Synced> nodes) {}
+
+    @Command(name = "sync", description = "Have every daemon of the filesystem on this host publish what it has accepted, and wait.", mixinStandardHelpOptions = true,
+            versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+    int sync(@Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "60", description = "Default: ${DEFAULT-VALUE}.") int timeoutSeconds) throws Refusal {
+        requireName();
+        List<Synced> synced = new ArrayList<>();
+        for (ControlClient.Mounted daemon : ControlClient.daemons(RunDirectory.ofThisHost().path(), CONTROL_TIMEOUT)) {
+            if (daemon.filesystem().equals(name)) {
+                synced.add(sync(daemon, Duration.ofSeconds(timeoutSeconds)));
+            }
+        }
+        if (synced.isEmpty()) {
+            throw new Refusal(1, "no daemon of filesystem '" + name + "' runs on this host: mount it first");
+        }
+        SyncReport report = new SyncReport(synced);
+        show(report, () -> Tables.sync(report));
+        return synced.stream().allMatch(one -> one.error() == null) ? 0 : 1;
+    }
+
+    private static Synced sync(ControlClient.Mounted daemon, Duration timeout) {
+        try {
+            ControlClient.ask(daemon.socket(), "sync " + timeout.toMillis(), timeout.plus(CONTROL_TIMEOUT));
+            return new Synced(daemon.node(), daemon.directory().toString(), null);
+        } catch (ControlException e) {
+            return new Synced(daemon.node(), daemon.directory().toString(), e.getMessage());
+        }
+    }
+
+    private <T> T read(Reading<T> reading) throws Refusal {
+        requireName();
+        EtcdConnection connection = etcd.connection();
+        try (MetadataStore store = connection.open()) {
+            Snapshot snapshot = new Snapshot(store, name, REQUEST_TIMEOUT_NS);
+            Super superblock = snapshot.superblock();
+            if (superblock == null) {
+                throw new Refusal(1, noFilesystem());
+            }
+            return reading.read(snapshot, superblock);
+        } catch (StoreUnavailableException e) {
+            throw new Refusal(1, connection.unavailable(e));
+        } catch (StoreRejectedException e) {
+            throw new Refusal(1, "etcd refused a read (" + e.reason() + "): " + e.getMessage());
+        }
+    }
+
+    private void requireName() throws Refusal {
+        if (name == null) {
+            throw new ParameterException(spec.commandLine(), "Missing required option: '--name=NAME'");
+        }
+        try {
+            Keys.requireFilesystemName(name);
+        } catch (IllegalArgumentException e) {
+            throw new Refusal(1, e.getMessage());
+        }
+    }
+
+    private String noFilesystem() {
+        return "etcd has no filesystem '" + name + "': check --name and --etcd, or make it with etcfs mkfs";
+    }
+
+    private void show(Record report, Supplier<String> table) {
+        PrintWriter out = spec.commandLine().getOut();
+        if (format == Format.JSON) {
+            out.println(json(report));
+        } else {
+            out.print(table.get());
+        }
+        out.flush();
+    }
+
+    /** The report with the schema's number before its own keys. */
+    static String json(Record report) {
+        return Json.of(Map.of("schema", SCHEMA)).replaceFirst("}$", ",") + Json.of(report).substring(1);
+    }
+}

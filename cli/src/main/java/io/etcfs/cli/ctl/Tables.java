@@ -1,0 +1,86 @@
+package io.etcfs.cli.ctl;
+
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+
+/** Reports for people. What scripts need is in the JSON. */
+final class Tables {
+    private Tables() {}
+
+    static String status(StatusReport report) {
+        StringBuilder out = new StringBuilder();
+        out.append("health      ").append(lower(report.health())).append('\n');
+        report.problems().forEach(problem -> out.append("            ").append(problem).append('\n'));
+        if (report.filesystem() != null) {
+            out.append("filesystem  ").append(report.filesystem().name()).append(", uuid ").append(report.filesystem().uuid()).append(", made ")
+                    .append(report.filesystem().createdAt()).append('\n');
+        }
+        if (report.etcd() != null) {
+            StatusReport.Etcd etcd = report.etcd();
+            out.append("etcd        cluster ").append(etcd.clusterId()).append(", revision ").append(etcd.revision()).append(", database ").append(Table.bytes(etcd.dbSizeBytes()))
+                    .append(" (").append(Table.bytes(etcd.dbInUseBytes())).append(" in use)");
+            if (etcd.quotaBytes() != null) {
+                out.append(" of ").append(Table.bytes(etcd.quotaBytes()));
+            }
+            out.append('\n');
+        }
+        if (report.space() != null) {
+            SpaceReport space = report.space();
+            out.append("space       ").append(Table.bytes(space.totalBytes())).append(", ").append(Table.bytes(space.freeBytes())).append(" free; arenas: ")
+                    .append(space.arenas().owned()).append(" owned, ").append(space.arenas().freePool()).append(" given back, ").append(space.arenas().unclaimed())
+                    .append(" unclaimed of ").append(space.arenas().total()).append('\n');
+        }
+        if (report.etcd() != null) {
+            Table members = new Table("MEMBER", "ID", "VERSION", "ROLE");
+            report.etcd().members().forEach(member -> members.row(member.endpoint(), member.memberId(), member.version(),
+                    member.error() != null ? "does not answer" : member.leader() ? "leader" : "follower"));
+            out.append('\n').append(members);
+        }
+        if (report.filesystem() != null) {
+            Table nodes = new Table("NODE", "STATE", "HOST", "VERSION", "SINCE", "GENERATION", "SESSION", "LEASE", "BATCH");
+            report.nodes().forEach(node -> nodes.row(node.node(), lower(node.state()), node.host(), node.version(), node.since(), node.generation(), node.session(), node.lease(),
+                    node.lastBatch()));
+            out.append('\n').append(nodes);
+        }
+        return out.toString();
+    }
+
+    static String space(SpaceReport report) {
+        Table table = new Table("", "TOTAL", "USED", "FREE", "ARENAS");
+        report.nodes().forEach(node -> table.row(node.node(), Table.bytes(node.totalBytes()), Table.bytes(node.usedBytes()), Table.bytes(node.freeBytes()), node.arenas()));
+        SpaceReport.Arenas arenas = report.arenas();
+        table.row("(free pool)", "-", "-", "-", arenas.freePool());
+        table.row("(unclaimed)", "-", "-", "-", arenas.unclaimed());
+        table.row("filesystem", Table.bytes(report.totalBytes()), Table.bytes(report.usedBytes()), Table.bytes(report.freeBytes()), arenas.total());
+        return table.toString();
+    }
+
+    static String tokens(TokensReport report) {
+        Table table = new Table("DIRECTORY", "HELD", "WANTED", "LAST OWNER", "EPOCH", "SUSPECTS");
+        for (TokensReport.Resource resource : report.resources()) {
+            TokensReport.LastOwner owner = resource.owner();
+            table.row(Long.toUnsignedString(resource.resource()),
+                    joined(resource.holders().stream().map(holder -> holder.node() + ":" + holder.mode()).toList()),
+                    joined(resource.waiters().stream().map(waiter -> waiter.node() + ":" + waiter.kind()).toList()),
+                    owner == null ? null : owner.node() + (owner.givenUp() ? " (given up)" : ""),
+                    owner == null ? null : owner.epoch(),
+                    owner == null ? null : joined(owner.suspects().stream().map(TokensReport.Suspect::node).toList()));
+        }
+        return table.toString();
+    }
+
+    static String sync(Ctl.SyncReport report) {
+        Table table = new Table("NODE", "DIRECTORY", "RESULT");
+        report.nodes().forEach(node -> table.row(node.node(), node.directory(), node.error() == null ? "published" : node.error()));
+        return table.toString();
+    }
+
+    private static String joined(List<String> words) {
+        return words.isEmpty() ? null : words.stream().collect(Collectors.joining(", "));
+    }
+
+    private static String lower(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT);
+    }
+}

@@ -1,0 +1,129 @@
+package io.etcfs.cli.mkfs;
+
+import io.etcfs.cli.EtcdArguments;
+import io.etcfs.cli.Version;
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.label.Mkfs;
+import io.etcfs.core.label.MkfsException;
+import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.linux.call.Descriptors;
+import io.etcfs.linux.call.ErrorNumbers;
+import io.etcfs.linux.call.LinuxException;
+import io.etcfs.linux.device.DirectDevice;
+import io.etcfs.node.daemon.EtcdConnection;
+import io.etcfs.node.host.DeviceUse;
+import io.etcfs.node.host.Refusal;
+import io.etcfs.node.host.UserPath;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.time.Instant;
+import java.util.Optional;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/**
+ * Checks all that can be checked, in the order from the cheapest and most local on, and changes nothing before. A device that is in use on this host
+ * is refused even with {@code --force}.
+ */
+@Command(name = "mkfs", description = "Make a filesystem on a device, with its metadata in etcd.", mixinStandardHelpOptions = true, versionProvider = Version.class,
+        exitCodeOnInvalidInput = 2)
+public final class MkfsCommand implements Callable<Integer> {
+    private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
+    private static final int O_EXCL = 0200;
+    private static final int S_IFMT = 0170000;
+    private static final int S_IFBLK = 0060000;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Parameters(index = "0", paramLabel = "DEVICE", description = "The block device that all nodes share; an image file for a try.")
+    private String device;
+
+    @Option(names = "--name", paramLabel = "NAME", required = true, description = "Name of the filesystem, by which it is mounted.")
+    private String name;
+
+    @Mixin
+    private EtcdArguments etcd;
+
+    @Option(names = "--force", description = "Overwrite what the device seems to hold, and delete a filesystem of that name that no node has mounted.")
+    private boolean force;
+
+    @Option(names = "--arena-size", paramLabel = "BYTES", description = "Unit in which nodes claim space: a multiple of 16 MiB. Default: by the device's size, at most 1 GiB.")
+    private long arenaSize;
+
+    @Override
+    public Integer call() throws Refusal {
+        Path path = UserPath.of(device);
+        try {
+            Mkfs.requireName(name);
+            EtcdConnection connection = etcd.connection();
+            DeviceUse.requireDevice(path, 1);
+            requireUnused(path);
+            try (BlockDevice opened = open(path)) {
+                if (!force) {
+                    Optional<String> signature = Blkid.find(path);
+                    if (signature.isPresent()) {
+                        throw new Refusal(1, path + " holds " + signature.get() + ": name another device, or --force to overwrite it");
+                    }
+                }
+                try (MetadataStore store = connection.open()) {
+                    connection.requireUsable(store, REQUEST_TIMEOUT_NS, 1);
+                    Super made = new Mkfs(store, opened, REQUEST_TIMEOUT_NS).make(request(path));
+                    report(path, made);
+                }
+            }
+            return 0;
+        } catch (MkfsException e) {
+            throw new Refusal(1, e.getMessage());
+        } catch (IOException e) {
+            throw new Refusal(1, "cannot look at " + path + ": " + e.getMessage());
+        }
+    }
+
+    private Mkfs.Request request(Path path) {
+        byte[] nameHashKey = new byte[16];
+        new SecureRandom().nextBytes(nameHashKey);
+        Instant now = Instant.now();
+        return new Mkfs.Request(name, path.toString(), force, arenaSize, UUID.randomUUID(), nameHashKey, now.getEpochSecond() * 1_000_000_000L + now.getNano());
+    }
+
+    private static void requireUnused(Path path) throws IOException, Refusal {
+        Optional<String> use = DeviceUse.ofThisHost().find(path);
+        if (use.isPresent()) {
+            throw new Refusal(1, path + " " + use.get() + ": free it or name another device; --force does not help");
+        }
+        boolean isBlock = ((int) Files.getAttribute(path, "unix:mode") & S_IFMT) == S_IFBLK;
+        if (isBlock) {
+            // The kernel lets nobody open a block device exclusively that a filesystem, a volume or swap space lies on.
+            int fd = Descriptors.open(path.toString(), Descriptors.O_RDWR | O_EXCL | Descriptors.O_CLOEXEC, 0);
+            if (fd == -ErrorNumbers.EBUSY) {
+                throw new Refusal(1, path + " is in use by the kernel (mounted, a volume or swap space): free it or name another device; --force does not help");
+            }
+            LinuxException.check(fd, "open " + path);
+            Descriptors.close(fd);
+        }
+    }
+
+    private static BlockDevice open(Path path) throws Refusal {
+        try {
+            return DirectDevice.open(path);
+        } catch (LinuxException e) {
+            throw new Refusal(1, "cannot open " + path + ": " + e.getMessage());
+        }
+    }
+
+    private void report(Path path, Super made) {
+        var uuid = made.getFilesystemUuid().asReadOnlyByteBuffer();
+        spec.commandLine().getOut().println("made filesystem '" + made.getName() + "' on " + path + ": uuid " + new UUID(uuid.getLong(), uuid.getLong()) + ", "
+                + made.getDeviceSize() + " bytes, arenas of " + made.getArenaSize());
+    }
+}

@@ -1,0 +1,110 @@
+package io.etcfs.cli.mount;
+
+import io.etcfs.cli.EtcdArguments;
+import io.etcfs.cli.Version;
+import io.etcfs.core.record.Keys;
+import io.etcfs.node.daemon.Daemon;
+import io.etcfs.node.daemon.Options;
+import io.etcfs.node.host.ExitCode;
+import io.etcfs.node.host.Refusal;
+import io.etcfs.node.host.UserPath;
+import io.etcfs.node.log.Log;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.logging.Level;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/** Becomes the daemon. Exit codes are those of mount(8), and 77 for a node that had to stop. */
+@Command(name = "mount", description = "Mount a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = ExitCode.USAGE,
+        exitCodeOnExecutionException = ExitCode.MOUNT_FAILED)
+public final class MountCommand implements Callable<Integer> {
+    @Parameters(index = "0", paramLabel = "NAME", description = "Name of the filesystem, as given to etcfs mkfs.")
+    private String name;
+
+    @Parameters(index = "1", paramLabel = "DIR", description = "Directory to mount it on.")
+    private String directory;
+
+    @Mixin
+    private EtcdArguments etcd;
+
+    @Option(names = "--device", paramLabel = "DEVICE", required = true, description = "The shared device, as this host calls it.")
+    private String device;
+
+    @Option(names = "--node", paramLabel = "NODE", description = "Name of this node, unique in the filesystem and the same at every mount. Default: the host's name.")
+    private String node;
+
+    @Option(names = "--foreground", description = "Stay in the foreground and log to standard error.")
+    private boolean foreground;
+
+    @Option(names = "--background", hidden = true, description = "Report to the launcher on standard output.")
+    private boolean background;
+
+    @Option(names = "--no-fencer", description = "Mount without a way to cut off nodes that hang: such a node must be restarted before others get what it held.")
+    private boolean noFencer;
+
+    @Option(names = "--pid-file", paramLabel = "FILE", description = "Where to write the daemon's process id.")
+    private String pidFile;
+
+    @Option(names = "--log-file", paramLabel = "FILE", description = "Default: /var/log/etcfs/NAME-NODE.log, in the foreground standard error.")
+    private String logFile;
+
+    @Option(names = "--log-level", paramLabel = "LEVEL", defaultValue = "info", description = "error, warn, info, debug or trace. Default: ${DEFAULT-VALUE}.")
+    private String logLevel;
+
+    @Option(names = "-o", paramLabel = "WORD", split = ",", description = "ro, noatime and the other words of mount(8) for every filesystem.")
+    private List<String> words = new ArrayList<>();
+
+    @Override
+    public Integer call() throws Refusal {
+        Options options = options();
+        return Daemon.run(options, Version.current(), background ? MountCommand::reportReady : mountPoint -> { });
+    }
+
+    /** Checks what can be checked without looking at anything but the arguments. */
+    Options options() throws Refusal {
+        requireName("filesystem name", name, Keys::requireFilesystemName);
+        String nodeName = node == null ? hostName() : node;
+        requireName("--node", nodeName, Keys::requireNodeName);
+        if (!noFencer) {
+            throw new Refusal(ExitCode.USAGE, "there is no fencing yet: give --no-fencer to accept that a node that hangs must be restarted before others get what it held");
+        }
+        Level level = Log.levelOf(logLevel).orElseThrow(() -> new Refusal(ExitCode.USAGE, "--log-level '" + logLevel + "' is none of error, warn, info, debug, trace"));
+        Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
+        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.of(device), nodeName, MountWords.flags(words), pidFile == null ? null : UserPath.of(pidFile),
+                log, level, background);
+    }
+
+    private interface Requirement {
+        String require(String name);
+    }
+
+    private static void requireName(String what, String name, Requirement requirement) throws Refusal {
+        try {
+            requirement.require(name);
+        } catch (IllegalArgumentException e) {
+            throw new Refusal(ExitCode.USAGE, what + " '" + name + "' is not usable: 1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit");
+        }
+    }
+
+    private static String hostName() throws Refusal {
+        try {
+            return Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+        } catch (IOException e) {
+            throw new Refusal(ExitCode.USAGE, "the host's name can't be read (" + e.getMessage() + "): give --node");
+        }
+    }
+
+    /** The launcher goes after this. What the caller can read of us must end with it: closed, these streams become /dev/null. */
+    private static void reportReady(Path mountPoint) {
+        System.out.println("ready " + mountPoint);
+        System.out.close();
+        System.err.close();
+    }
+}

@@ -1,0 +1,107 @@
+package io.etcfs.cli.mount;
+
+import io.etcfs.cli.Version;
+import io.etcfs.linux.call.ErrorNumbers;
+import io.etcfs.linux.call.LinuxException;
+import io.etcfs.linux.call.MountCalls;
+import io.etcfs.linux.mount.MountInfo;
+import io.etcfs.linux.mount.Mounts;
+import io.etcfs.node.control.ControlClient;
+import io.etcfs.node.control.ControlException;
+import io.etcfs.node.host.ExitCode;
+import io.etcfs.node.host.MountPoint;
+import io.etcfs.node.host.Refusal;
+import io.etcfs.node.host.RunDirectory;
+import io.etcfs.node.host.UserPath;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/**
+ * Has the daemon publish everything, unmounts, and waits until the daemon has left: then the filesystem can be mounted again, also elsewhere. Exit
+ * codes are those of umount(8).
+ */
+@Command(name = "umount", description = "Unmount a filesystem and wait until its node has left.", mixinStandardHelpOptions = true, versionProvider = Version.class,
+        exitCodeOnInvalidInput = ExitCode.USAGE, exitCodeOnExecutionException = ExitCode.SYSTEM)
+public final class UmountCommand implements Callable<Integer> {
+    private static final Duration CONTROL_TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration SYNC_TIMEOUT = Duration.ofSeconds(60);
+    private static final long LEAVE_LIMIT_S = 60;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Parameters(index = "0", paramLabel = "DIR", description = "Where it is mounted.")
+    private String directory;
+
+    @Override
+    public Integer call() throws Refusal {
+        Path path = mountedAt(UserPath.of(directory));
+        Optional<ControlClient.Mounted> daemon = ControlClient.daemons(RunDirectory.ofThisHost().path(), CONTROL_TIMEOUT).stream()
+                .filter(candidate -> candidate.directory().equals(path)).findFirst();
+        if (daemon.isPresent()) {
+            sync(path, daemon.get());
+        }
+        unmount(path);
+        daemon.map(ControlClient.Mounted::pid).flatMap(ProcessHandle::of).ifPresent(this::awaitEnd);
+        return ExitCode.OK;
+    }
+
+    private static Path mountedAt(Path given) throws Refusal {
+        try {
+            Path path = MountPoint.canonical(given);
+            Optional<MountInfo> mount = Mounts.at(path);
+            if (mount.isEmpty()) {
+                throw new Refusal(ExitCode.MOUNT_FAILED, path + ": not mounted");
+            }
+            if (!mount.get().type().equals(Mounts.TYPE)) {
+                throw new Refusal(ExitCode.MOUNT_FAILED, path + " has " + mount.get().source() + " (" + mount.get().type() + ") mounted, not EtcFS: use umount");
+            }
+            return path;
+        } catch (IOException e) {
+            throw new Refusal(ExitCode.MOUNT_FAILED, given + ": not mounted");
+        }
+    }
+
+    private static void sync(Path path, ControlClient.Mounted daemon) throws Refusal {
+        try {
+            ControlClient.ask(daemon.socket(), "sync " + SYNC_TIMEOUT.toMillis(), SYNC_TIMEOUT.plus(CONTROL_TIMEOUT));
+        } catch (ControlException e) {
+            throw new Refusal(ExitCode.MOUNT_FAILED, path + " stays mounted: " + e.getMessage());
+        }
+    }
+
+    private static void unmount(Path path) throws Refusal {
+        int result = MountCalls.umount(path.toString(), MountCalls.UMOUNT_NOFOLLOW);
+        if (result == -ErrorNumbers.EBUSY) {
+            throw new Refusal(ExitCode.MOUNT_FAILED, path + ": target is busy: end the programs that use it (fuser -vm " + path + " lists them)");
+        }
+        if (result == -ErrorNumbers.EPERM) {
+            throw new Refusal(ExitCode.USAGE, path + ": must be root to unmount");
+        }
+        if (result < 0) {
+            throw new Refusal(ExitCode.SYSTEM, path + ": " + new LinuxException(-result, "umount").getMessage());
+        }
+    }
+
+    private void awaitEnd(ProcessHandle process) {
+        try {
+            process.onExit().get(LEAVE_LIMIT_S, TimeUnit.SECONDS);
+        } catch (TimeoutException e) {
+            spec.commandLine().getErr().println("etcfs umount: unmounted, but the daemon (process " + process.pid() + ") has not left after " + LEAVE_LIMIT_S + " s: see its log");
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e.getCause());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

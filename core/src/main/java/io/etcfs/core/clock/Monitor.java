@@ -1,0 +1,88 @@
+package io.etcfs.core.clock;
+
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * The one lock of a node: all cached state of core is read and changed while holding it, and no device, store or kernel access is made under
+ * it. Whoever waits for a change of that state waits here and looks again after every {@link #changed}.
+ */
+public final class Monitor {
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition condition = lock.newCondition();
+    private final Clock clock;
+    private int waiters;
+
+    public Monitor(Clock clock) {
+        this.clock = clock;
+    }
+
+    public Clock clock() {
+        return clock;
+    }
+
+    public long nowNs() {
+        return clock.nowNs();
+    }
+
+    public void lock() {
+        lock.lock();
+    }
+
+    public void unlock() {
+        lock.unlock();
+    }
+
+    public boolean held() {
+        return lock.isHeldByCurrentThread();
+    }
+
+    /** Something that others may be waiting for is different now. Lock held. */
+    public void changed() {
+        if (waiters > 0) {
+            condition.signalAll();
+        }
+    }
+
+    /** Waits for a change or until {@code untilNs}; lock held. May return early. */
+    public void await(long untilNs) throws InterruptedException {
+        waiters++;
+        try {
+            clock.await(condition, untilNs);
+        } finally {
+            waiters--;
+        }
+    }
+
+    /** Waits until {@code deadlineNs}, on a background task that nobody interrupts but the end of the node. Lock held. */
+    public void awaitQuietly(long untilNs) {
+        try {
+            await(untilNs);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new Stopped();
+        }
+    }
+
+    /** Ends a background task of a node that is stopping. */
+    public static final class Stopped extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        public Stopped() {
+            super("the node is stopping", null, false, false);
+        }
+    }
+
+    public interface Body<R, E extends Exception> {
+        R run() throws E;
+    }
+
+    public <R, E extends Exception> R with(Body<R, E> body) throws E {
+        lock.lock();
+        try {
+            return body.run();
+        } finally {
+            lock.unlock();
+        }
+    }
+}

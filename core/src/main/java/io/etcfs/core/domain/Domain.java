@@ -1,0 +1,126 @@
+package io.etcfs.core.domain;
+
+import io.etcfs.core.record.proto.SessionRef;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * A directory's domain on this node: the token, and what is cached under it. The resource's number is the directory's inode number; number 0 is the
+ * cluster-wide rename token, which has no contents. Fields are under the node's monitor.
+ *
+ * <pre>
+ *   held       recalling  giving   meaning
+ *   NONE       -          -        nothing is known; {@link #acquiring} while a task tries to get it
+ *   S or X     no         no       usable for local operations
+ *   S or X     yes        no       somebody wants it: {@link #namesClosed}, then {@link #dataClosed}
+ *   S or X     yes        yes      the batch that gives it on is closed: counts as given away
+ * </pre>
+ */
+public final class Domain {
+    /** More names than this are not remembered one by one: they are waited for. */
+    public static final int MAX_GRANTED_NAMES = 1000;
+
+    public record WantOf(String node, Mode mode, long session, long lease, long generation, long revision) {}
+
+    public final long id;
+
+    // ---- the token
+    public Mode held = Mode.NONE;
+    public boolean loaded;
+    /** Mod revision of this node's lock key, as far as known. */
+    public long lockRevision;
+    /** Mod revision of the owner record this node's token goes by. */
+    public long ownerRevision;
+    public long epoch;
+    public List<SessionRef> suspects = List.of();
+    public long heldSinceNs;
+    public long holdNs;
+    /** Born under its parent's EXCLUSIVE in a batch that is not committed yet: nobody else can know of it. */
+    public boolean birthUnpublished;
+    public int pins;
+    /** Token was lost with a session while unpublished changes depended on it. */
+    public boolean takeBack;
+
+    // ---- wanting it
+    public Mode demand = Mode.NONE;
+    public long demandUntilNs;
+    public boolean acquiring;
+    /** Counts what the watch saw of the resource, so that waiters do not miss it. */
+    public long events;
+    public long givenRevision;
+    public int refusals;
+
+    // ---- others wanting it
+    public final Map<String, WantOf> wants = new LinkedHashMap<>();
+    public boolean recalling;
+    public boolean namesClosed;
+    public boolean dataClosed;
+    public boolean giving;
+    public long lastRecalledNs = Long.MIN_VALUE / 2;
+
+    // ---- what the kernel was told
+    public long validUntilNs;
+    public final Set<ByteBuffer> grantedNames = new HashSet<>();
+    public boolean grantedTooMany;
+    public int repliesInFlight;
+    /** Requests of the kernel that wait for this token; some hold the directory's lock. */
+    public int namespaceWaiters;
+
+    // ---- contents
+    public final TreeMap<Long, Dirent> entries = new TreeMap<>();
+    public final Map<Long, Inode> inodes = new HashMap<>();
+    /** Which other nodes have which inode open, as read in or after the acquire of EXCLUSIVE. */
+    public final Map<Long, Set<String>> othersOpen = new HashMap<>();
+    public final Map<Long, Long> remainders = new TreeMap<>();
+    /** The last batch with a change in this domain. */
+    public long lastBatch;
+
+    public Domain(long id, long holdNs) {
+        this.id = id;
+        this.holdNs = holdNs;
+    }
+
+    /** The directory's own inode, or null if it was removed (its files can live on). */
+    public Inode directory() {
+        return inodes.get(id);
+    }
+
+    /** Usable for operations on names and attributes. */
+    public boolean usable(Mode mode) {
+        return held.atLeast(mode) && loaded && !namesClosed && !giving && !takeBack;
+    }
+
+    /** Usable for operations on bytes, which go on while the kernel's cache is being dropped. */
+    public boolean usableForData(Mode mode) {
+        return held.atLeast(mode) && loaded && !dataClosed && !giving && !takeBack;
+    }
+
+    public void clearContents() {
+        entries.clear();
+        inodes.clear();
+        othersOpen.clear();
+        remainders.clear();
+        loaded = false;
+    }
+
+    public Dirent entry(long hash, byte[] name) {
+        Dirent d = entries.get(hash);
+        return d != null && java.util.Arrays.equals(d.name(), name) ? d : null;
+    }
+
+    public List<Inode> files() {
+        return new ArrayList<>(inodes.values());
+    }
+
+    public boolean openElsewhere(long ino) {
+        Set<String> nodes = othersOpen.get(ino);
+        return nodes != null && !nodes.isEmpty();
+    }
+}

@@ -1,0 +1,68 @@
+package io.etcfs.core.domain;
+
+import io.etcfs.core.fs.Attributes;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/**
+ * What this node knows of an inode because its kernel does, with a token or without: how often it was looked up, who has it open, which device
+ * accesses of it are under way, what the kernel may have cached. Fields are under the node's monitor.
+ */
+public final class Vnode {
+    public final long ino;
+    public final long home;
+    public final boolean directory;
+
+    /** Lookups that the kernel has not given back. */
+    public long lookups;
+    public int handles;
+    public int writableHandles;
+
+    /** Device reads under way, and whether somebody changes its blocks. Readers and the changer exclude each other. */
+    public int readers;
+    public boolean changing;
+    public int changersWaiting;
+
+    /** The kernel may have pages of it. */
+    public boolean pagesCached;
+    public PageState pages;
+
+    /** Revision of this node's {@code open:} key, 0 if there is none; {@link #OPEN_KEY_UNPUBLISHED} while the batch that puts it is on its way. */
+    public long openKeyRevision;
+    public static final long OPEN_KEY_UNPUBLISHED = -1;
+    public boolean closerRunning;
+
+    /** Handles opened under a session that was lost, with a token that was lost with it: to be looked at again before they are good. */
+    public boolean handlesDoubtful;
+    public boolean handlesLost;
+
+    /** Until when the kernel may believe attributes it was given (ns of the clock). */
+    public long attributesUntilNs;
+
+    /** A removed directory is answered from its last attributes while the kernel remembers it. */
+    public Attributes lastAttributes;
+
+    /** Pages written back from shared mappings while EXCLUSIVE was not held, by file offset. */
+    public final TreeMap<Long, byte[]> sideBuffer = new TreeMap<>();
+
+    /** Requests of the kernel that wait for a token and may hold pages of it locked. */
+    public final List<WaitingRange> waiting = new ArrayList<>();
+
+    public record WaitingRange(long from, long to, boolean write) {}
+
+    public Vnode(long ino, long home, boolean directory) {
+        this.ino = ino;
+        this.home = home;
+        this.directory = directory;
+    }
+
+    public boolean inUse() {
+        return lookups > 0 || handles > 0 || readers > 0 || changing || openKeyRevision != 0 || !sideBuffer.isEmpty() || closerRunning || changersWaiting > 0;
+    }
+
+    public Map<Long, byte[]> sideBuffer() {
+        return sideBuffer;
+    }
+}

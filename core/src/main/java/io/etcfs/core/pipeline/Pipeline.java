@@ -1,0 +1,602 @@
+package io.etcfs.core.pipeline;
+
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.BatchMarker;
+import io.etcfs.core.session.Guard;
+import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.session.Session;
+import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.OpResult;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.TxnResult;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/**
+ * The node's journal: one open batch that coalesces, then closed batches that are written in order, one at a time: data to the device, a device flush, one
+ * etcd transaction. So what other nodes and a crash see is always a prefix of what was done here.
+ *
+ * <p>Each transaction compares the session, the generation and the batch marker at the number before, and puts the next marker: it applies once and in
+ * order. An unknown outcome is settled by sending the same transaction again until one copy committed or none can any more.
+ */
+public final class Pipeline {
+    /** Nothing acknowledged stays unpublished longer than 50 ms; closing at 20 leaves time for the writing. */
+    public static final long LINGER_NS = 20_000_000L;
+    static final int MAX_CLOSED = 8;
+    static final int MAX_BATCH_BYTES = 900_000;
+    static final long MAX_DIRTY_BYTES = 16L << 20;
+    private static final long TXN_TIMEOUT_NS = 2_000_000_000L;
+    private static final int STAGING_BYTES = 1 << 20;
+    private static final System.Logger LOG = System.getLogger(Pipeline.class.getName());
+
+    private final Monitor monitor;
+    private final MetadataStore store;
+    private final BlockDevice device;
+    private final Session session;
+    private final Keys keys;
+    private final String node;
+    private final int maxOperations;
+    private final DirtyBlocks dirty = new DirtyBlocks();
+    private final MemorySegment staging = Arena.global().allocate(STAGING_BYTES, BlockDevice.BLOCK_BYTES);
+
+    private final ArrayDeque<Batch> closed = new ArrayDeque<>();
+    private Batch open;
+    private long committed;
+    private long pushTo;
+    private byte[] markerBefore;
+    private boolean resurrecting;
+    private boolean stopping;
+    private boolean broken;
+    /** Counts device writes that returned; {@code flushed} of them are durable. */
+    private long deviceWrites;
+    private long flushed;
+
+    private long batchesCommitted;
+    private long operationsCommitted;
+    private long blocksWritten;
+
+    public Pipeline(Monitor monitor, MetadataStore store, BlockDevice device, Session session, Keys keys, String node, int maxOperations) {
+        this.monitor = monitor;
+        this.store = store;
+        this.device = device;
+        this.session = session;
+        this.keys = keys;
+        this.node = node;
+        this.maxOperations = maxOperations;
+    }
+
+    /** Begins to publish; the first session is open and its marker known. */
+    public void start(Tasks tasks) {
+        monitor.lock();
+        try {
+            markerBefore = session.markerAtOpen();
+            open = new Batch(1, monitor.nowNs());
+        } finally {
+            monitor.unlock();
+        }
+        tasks.start("pipeline", this::publishForever);
+    }
+
+    // ---- the journal, monitor held
+
+    public long openNumber() {
+        return open.number;
+    }
+
+    public long committedNumber() {
+        return committed;
+    }
+
+    public DirtyBlocks dirty() {
+        return dirty;
+    }
+
+    /**
+     * Makes room for a change of up to {@code operations} operations, closing the open batch if need be. False: too much is waiting to be
+     * published; wait for a change of the monitor and ask again.
+     */
+    public boolean room(int operations) {
+        if (dirty.bytesInUse() > MAX_DIRTY_BYTES) {
+            push(open.number);
+            return false;
+        }
+        if (open.size() + operations <= maxOperations && open.bytesEstimate() < MAX_BATCH_BYTES) {
+            return true;
+        }
+        if (closed.size() >= MAX_CLOSED) {
+            return false;
+        }
+        closeOpen();
+        return true;
+    }
+
+    /** @param existed whether the key exists in the view before the open batch */
+    public void put(Key key, Supplier<byte[]> value, boolean existed, int bytesEstimate) {
+        if (open.isEmpty()) {
+            reopen();
+        }
+        open.put(key, value, existed, bytesEstimate);
+        if (open.size() == 2) {
+            monitor.changed();
+        }
+    }
+
+    public void delete(Key key, boolean existed) {
+        if (open.isEmpty()) {
+            reopen();
+        }
+        open.delete(key, existed);
+        if (open.size() == 2) {
+            monitor.changed();
+        }
+    }
+
+    /** The age of a batch counts from its first change. */
+    private void reopen() {
+        open = new Batch(open.number, monitor.nowNs());
+    }
+
+    public void ride(Rider rider) {
+        if (open.isEmpty()) {
+            reopen();
+        }
+        open.ride(rider);
+        monitor.changed();
+    }
+
+    /** The domain has a change in the open batch. */
+    public void touch(Domain domain) {
+        domain.lastBatch = open.number;
+        open.domains.add(domain);
+    }
+
+    /** Runs with the monitor held when the open batch has committed. */
+    public void onCommitted(Runnable action) {
+        if (open.isEmpty()) {
+            reopen();
+        }
+        open.onCommitted.add(action);
+        monitor.changed();
+    }
+
+    public DirtyBlocks.Block dirtyForWrite(long deviceBlock) {
+        if (open.isEmpty()) {
+            reopen();
+        }
+        return dirty.forWrite(deviceBlock, open.number, open.data);
+    }
+
+    /** Batches up to this number are to be published now. */
+    public void push(long number) {
+        if (number > pushTo) {
+            pushTo = number;
+            monitor.changed();
+        }
+    }
+
+    /** The number of the last batch that has anything in it. */
+    public long lastNumber() {
+        return open.isEmpty() ? open.number - 1 : open.number;
+    }
+
+    public boolean published(long number) {
+        return committed >= number;
+    }
+
+    public boolean broken() {
+        return broken;
+    }
+
+    private void closeOpen() {
+        open.close();
+        closed.add(open);
+        open = new Batch(open.number + 1, monitor.nowNs());
+        monitor.changed();
+    }
+
+    /** Domains with changes that are not published, in the order of the batches. */
+    public Set<Domain> unpublishedDomains() {
+        Set<Domain> domains = new LinkedHashSet<>();
+        closed.forEach(b -> domains.addAll(b.domains));
+        domains.addAll(open.domains);
+        return domains;
+    }
+
+    public record Counters(long batches, long operations, long blocksWritten, int waiting) {}
+
+    public Counters counters() {
+        return new Counters(batchesCommitted, operationsCommitted, blocksWritten, closed.size());
+    }
+
+    // ---- device writes outside of batches
+
+    /** A device write returned. Monitor held. */
+    public void deviceWritten() {
+        deviceWrites++;
+    }
+
+    /** Makes every device write that returned durable. Without the monitor. */
+    public void flushDevice() throws DeviceException {
+        long upTo;
+        monitor.lock();
+        try {
+            if (flushed >= deviceWrites) {
+                return;
+            }
+            upTo = deviceWrites;
+        } finally {
+            monitor.unlock();
+        }
+        if (device.hasVolatileCache()) {
+            device.flush();
+        }
+        monitor.lock();
+        try {
+            flushed = Math.max(flushed, upTo);
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    // ---- publishing
+
+    public void stop() {
+        monitor.lock();
+        try {
+            stopping = true;
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void publishForever() {
+        while (true) {
+            Batch batch;
+            monitor.lock();
+            try {
+                while (!stopping && !ready()) {
+                    monitor.awaitQuietly(open.isEmpty() ? monitor.nowNs() + 1_000_000_000L : open.openedAtNs + LINGER_NS);
+                }
+                if (stopping) {
+                    return;
+                }
+                if (closed.isEmpty()) {
+                    closeOpen();
+                }
+                batch = closed.peek();
+            } finally {
+                monitor.unlock();
+            }
+            publish(batch);
+        }
+    }
+
+    private boolean ready() {
+        if (resurrecting) {
+            return false;
+        }
+        return !closed.isEmpty() || !open.isEmpty() && (pushTo >= open.number || monitor.nowNs() >= open.openedAtNs + LINGER_NS);
+    }
+
+    private void publish(Batch batch) {
+        if (!writeData(batch)) {
+            return;
+        }
+        while (true) {
+            Txn txn;
+            byte[] marker;
+            long sessionRevision;
+            long generationRevision;
+            List<List<Op>> riderOps = new ArrayList<>();
+            monitor.lock();
+            try {
+                while (resurrecting || !session.live()) {
+                    if (stopping) {
+                        return;
+                    }
+                    monitor.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
+                }
+                if (committed >= batch.number) {
+                    return;
+                }
+                sessionRevision = session.revision();
+                generationRevision = session.generationRevision();
+                marker = session.incarnationMarker(batch.number);
+                Guard guard = session.guard();
+                List<Compare> compares = new ArrayList<>(guard.compares());
+                Key markerKey = keys.batch(node);
+                compares.add(markerBefore == null ? Compare.absent(markerKey) : Compare.value(markerKey, markerBefore));
+                List<Op> success = new ArrayList<>(batch.operations);
+                success.add(Op.put(markerKey, marker));
+                for (Rider rider : batch.riders) {
+                    List<Op> ops = rider.build();
+                    riderOps.add(ops);
+                    success.addAll(ops);
+                }
+                List<Op> failure = new ArrayList<>(guard.reads());
+                failure.add(Op.get(markerKey));
+                for (Rider rider : batch.riders) {
+                    failure.addAll(rider.reads());
+                }
+                txn = new Txn(compares, success, failure);
+            } finally {
+                monitor.unlock();
+            }
+            if (send(batch, txn, marker, riderOps, sessionRevision, generationRevision)) {
+                return;
+            }
+        }
+    }
+
+    /** True: committed. False: the session it was sent under is gone; build it again for the next. */
+    private boolean send(Batch batch, Txn txn, byte[] marker, List<List<Op>> riderOps, long sessionRevision, long generationRevision) {
+        boolean first = true;
+        while (true) {
+            Outcome outcome;
+            try {
+                outcome = store.commit(txn, TXN_TIMEOUT_NS);
+            } catch (StoreRejectedException e) {
+                switch (e.reason()) {
+                    case NO_SPACE, UNAUTHENTICATED, LEASE_NOT_FOUND -> {
+                        LOG.log(System.Logger.Level.WARNING, "etcd refuses batch {0}: {1}", batch.number, e.getMessage());
+                        outcome = new Outcome.Unknown(e.getMessage());
+                        pause(500_000_000L);
+                    }
+                    case TOO_LARGE, COMPACTED, INVALID -> throw new NodeStoppedError("etcd refuses batch " + batch.number + " (" + txn.success().size() + " operations): " + e.getMessage());
+                    default -> throw new IllegalStateException(e);
+                }
+            }
+            switch (outcome) {
+                case Outcome.Committed(TxnResult r) -> {
+                    complete(batch, marker, () -> {
+                        int at = batch.operations.size() + 1;
+                        for (int i = 0; i < batch.riders.size(); i++) {
+                            int count = riderOps.get(i).size();
+                            batch.riders.get(i).committed(r.revision(), r.results().subList(at, at + count));
+                            at += count;
+                        }
+                    });
+                    return true;
+                }
+                case Outcome.Conflict(TxnResult r) -> {
+                    KeyValue found = r.ranged(2).only();
+                    if (found != null && Arrays.equals(found.value(), marker)) {
+                        if (first) {
+                            throw new NodeStoppedError("batch " + batch.number + " was committed by somebody else: two processes run as node " + node);
+                        }
+                        complete(batch, marker, () -> {
+                            int at = 3;
+                            for (Rider rider : batch.riders) {
+                                int count = rider.reads().size();
+                                rider.committedEarlier(r.revision(), r.results().subList(at, at + count));
+                                at += count;
+                            }
+                        });
+                        return true;
+                    }
+                    if (!session.guardHeld(r, 0, sessionRevision, generationRevision)) {
+                        awaitNextSession(sessionRevision);
+                        return false;
+                    }
+                    throw new NodeStoppedError("the batch marker is not the one before batch " + batch.number + ": two processes run as node " + node);
+                }
+                case Outcome.Unknown(String cause) -> {
+                    LOG.log(System.Logger.Level.DEBUG, "batch {0}: unknown outcome: {1}", batch.number, cause);
+                    boolean sameSession = monitor.with(() -> session.live() && session.revision() == sessionRevision && !resurrecting);
+                    if (!sameSession) {
+                        awaitNextSession(sessionRevision);
+                        return false;
+                    }
+                    pause(10_000_000L);
+                }
+            }
+            first = false;
+        }
+    }
+
+    private void pause(long ns) {
+        try {
+            monitor.clock().sleep(ns);
+        } catch (InterruptedException e) {
+            throw new Monitor.Stopped();
+        }
+    }
+
+    private void awaitNextSession(long sessionRevision) {
+        monitor.lock();
+        try {
+            while (!stopping && (session.revision() == sessionRevision || !session.live() || resurrecting)) {
+                monitor.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
+            }
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void complete(Batch batch, byte[] marker, Runnable tellRiders) {
+        monitor.lock();
+        try {
+            if (committed < batch.number) {
+                tellRiders.run();
+                finish(batch, marker);
+            }
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void finish(Batch batch, byte[] marker) {
+        markerBefore = marker;
+        committed = batch.number;
+        closed.poll();
+        batchesCommitted++;
+        operationsCommitted += batch.operations.size();
+        batch.onCommitted.forEach(Runnable::run);
+        monitor.changed();
+    }
+
+    /** Data in device order, adjacent blocks as one access, then made durable. False: the node is stopping. */
+    private boolean writeData(Batch batch) {
+        List<DirtyBlocks.Block> blocks = new ArrayList<>();
+        monitor.lock();
+        try {
+            while (!session.trusted() || resurrecting) {
+                if (stopping) {
+                    return false;
+                }
+                monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+            }
+            for (DirtyBlocks.Block b : batch.data) {
+                if (!b.dropped) {
+                    blocks.add(b);
+                }
+            }
+            beginDeviceAccess();
+        } finally {
+            monitor.unlock();
+        }
+        try {
+            blocks.sort(Comparator.comparingLong(b -> b.deviceBlock));
+            for (int i = 0; i < blocks.size(); ) {
+                int run = 1;
+                while (i + run < blocks.size() && run * BlockDevice.BLOCK_BYTES < STAGING_BYTES && blocks.get(i + run).deviceBlock == blocks.get(i).deviceBlock + run) {
+                    run++;
+                }
+                for (int k = 0; k < run; k++) {
+                    MemorySegment.copy(blocks.get(i + k).bytes, 0, staging, (long) k * BlockDevice.BLOCK_BYTES, BlockDevice.BLOCK_BYTES);
+                }
+                writeRetrying(blocks.get(i).deviceBlock, staging.asSlice(0, (long) run * BlockDevice.BLOCK_BYTES));
+                i += run;
+            }
+            if (!blocks.isEmpty()) {
+                monitor.lock();
+                try {
+                    deviceWritten();
+                } finally {
+                    monitor.unlock();
+                }
+            }
+            flushRetrying();
+        } finally {
+            monitor.lock();
+            try {
+                endDeviceAccess();
+                blocksWritten += blocks.size();
+                batch.data.forEach(dirty::written);
+                batch.data.clear();
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
+        }
+        return true;
+    }
+
+    private interface DeviceWork {
+        void run() throws DeviceException;
+    }
+
+    private void writeRetrying(long deviceBlock, MemorySegment bytes) {
+        retry("write of " + bytes.byteSize() + " bytes at block " + deviceBlock, () -> device.write(deviceBlock * BlockDevice.BLOCK_BYTES, bytes));
+    }
+
+    private void flushRetrying() {
+        retry("flush", this::flushDevice);
+    }
+
+    /** A device that refuses acknowledged bytes breaks the promise to publish a prefix: after some tries the node stops. */
+    private void retry(String what, DeviceWork work) {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                work.run();
+                return;
+            } catch (DeviceException e) {
+                LOG.log(System.Logger.Level.ERROR, "device {0} failed: {1}", what, e.getMessage());
+                if (attempt == 5) {
+                    throw new NodeStoppedError("the device refuses writes: " + e.getMessage());
+                }
+                pause(attempt * 100_000_000L);
+            }
+        }
+    }
+
+    // ---- device accesses under way, for the end of a session
+
+    private int deviceAccesses;
+
+    /** Monitor held. */
+    public void beginDeviceAccess() {
+        deviceAccesses++;
+    }
+
+    /** Monitor held. */
+    public void endDeviceAccess() {
+        deviceAccesses--;
+        if (deviceAccesses == 0) {
+            monitor.changed();
+        }
+    }
+
+    public void awaitDeviceQuiet() {
+        monitor.lock();
+        try {
+            while (deviceAccesses > 0) {
+                monitor.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
+            }
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    // ---- a lost session, monitor held
+
+    /** Nothing is published until {@link #sessionRestored}. */
+    public void sessionLost() {
+        resurrecting = true;
+        monitor.changed();
+    }
+
+    /** The marker was read under the new session: no copy sent under the old one can commit any more. */
+    public void settle(BatchMarker found, String incarnation) {
+        Batch head = closed.peek();
+        if (head != null && found != null && found.getIncarnation().equals(incarnation) && found.getNumber() == head.number) {
+            head.riders.forEach(Rider::committedAndLost);
+            finish(head, session.incarnationMarker(head.number));
+        } else if (found == null ? markerBefore != null : !Arrays.equals(found.toByteArray(), markerBefore)) {
+            throw new NodeStoppedError("the batch marker changed while the session was gone: two processes run as node " + node);
+        }
+        for (Batch b : closed) {
+            b.riders.removeIf(r -> !r.sessionLost());
+        }
+        open.riders.removeIf(r -> !r.sessionLost());
+    }
+
+    public void sessionRestored() {
+        resurrecting = false;
+        monitor.changed();
+    }
+
+    public boolean resurrecting() {
+        return resurrecting;
+    }
+}

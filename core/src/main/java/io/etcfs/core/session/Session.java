@@ -1,0 +1,397 @@
+package io.etcfs.core.session;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.BatchMarker;
+import io.etcfs.core.record.proto.Generation;
+import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.LeaseBeat;
+import io.etcfs.core.store.LeaseGrant;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.RangeResult;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.TxnResult;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * This node's session: the leased key whose create revision is its identity, and until when it may be trusted.
+ *
+ * <pre>
+ *   state    entered when                                            left when
+ *   NONE     before the first session; after {@link #lost}           the key was put while absent            → LIVE
+ *   LIVE     the key is ours                                         the lease or the key is seen to be gone → NONE
+ * </pre>
+ *
+ * LIVE is trusted until the last acknowledged keep-alive was <em>sent</em> + its TTL - {@link #MARGIN_NS}. After that nothing is answered until a
+ * linearizable read has found the key at its old revision. All fields are under the node's monitor.
+ */
+public final class Session {
+    public static final long BEAT_NS = 500_000_000L;
+    public static final long MARGIN_NS = 250_000_000L;
+    static final long BEAT_TIMEOUT_NS = 300_000_000L;
+    private static final long REQUEST_NS = 2_000_000_000L;
+    private static final System.Logger LOG = System.getLogger(Session.class.getName());
+
+    /** What the rest of the node does when a session ends. Called without the monitor. */
+    public interface Listener {
+        /** Trust is gone for good: drop what depended on the session. */
+        void sessionLost();
+
+        /** Returns when every device write issued so far has ended. */
+        void awaitDeviceQuiet();
+
+        /** A new session is open (and the marker is read back); take the tokens back. */
+        void sessionReopened(BatchMarker markerFound);
+    }
+
+    private final Monitor monitor;
+    private final MetadataStore store;
+    private final Tasks tasks;
+    private final Keys keys;
+    private final String node;
+    private final String incarnation;
+    private final Membership membership;
+    private final long sessionTtlSeconds;
+    private final long membershipTtlSeconds;
+    private Listener listener;
+
+    private boolean live;
+    private long revision;
+    private long leaseId;
+    private long trustedUntilNs;
+    private long openedAtNs;
+    private boolean everReopened;
+    private long generation;
+    private long generationRevision;
+    private byte[] marker;
+    private long membershipLease;
+    private volatile boolean closing;
+
+    public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, Membership membership,
+            long sessionTtlSeconds, long membershipTtlSeconds) {
+        this.monitor = monitor;
+        this.store = store;
+        this.tasks = tasks;
+        this.keys = keys;
+        this.node = node;
+        this.incarnation = incarnation;
+        this.membership = membership;
+        this.sessionTtlSeconds = sessionTtlSeconds;
+        this.membershipTtlSeconds = membershipTtlSeconds;
+    }
+
+    public void listener(Listener listener) {
+        this.listener = listener;
+    }
+
+    // ---- state, monitor held
+
+    public boolean trusted() {
+        return live && monitor.nowNs() < trustedUntilNs;
+    }
+
+    public boolean live() {
+        return live;
+    }
+
+    public long revision() {
+        return revision;
+    }
+
+    public long leaseId() {
+        return leaseId;
+    }
+
+    public long generation() {
+        return generation;
+    }
+
+    public long trustedUntilNs() {
+        return live ? trustedUntilNs : 0;
+    }
+
+    /** When the present session was opened, if an earlier one of this process was lost; else long ago. */
+    public long reopenedAtNs() {
+        return everReopened ? openedAtNs : Long.MIN_VALUE / 2;
+    }
+
+    public Guard guard() {
+        return new Guard(
+                List.of(Compare.createRevision(keys.session(node), revision), Compare.modRevision(keys.generation(node), generationRevision)),
+                List.of(Op.get(keys.session(node)), Op.get(keys.generation(node))));
+    }
+
+    public byte[] incarnationMarker(long number) {
+        return BatchMarker.newBuilder().setIncarnation(incarnation).setNumber(number).build().toByteArray();
+    }
+
+    /** Why a guarded transaction's failure branch was taken, from the two reads it starts with. Throws if the node was fenced. */
+    public boolean guardHeld(TxnResult result, int firstRead, long sessionRevision, long generationRevisionThen) {
+        KeyValue session = result.ranged(firstRead).only();
+        KeyValue gen = result.ranged(firstRead + 1).only();
+        if (gen == null || gen.modRevision() != generationRevisionThen) {
+            throw new NodeStoppedError("this node was fenced: its generation was raised");
+        }
+        return session != null && session.createRevision() == sessionRevision;
+    }
+
+    public long generationRevision() {
+        return generationRevision;
+    }
+
+    // ---- life
+
+    /** Opens the first session. Blocks until an earlier one of this node has gone, but not for ever. */
+    public void open() throws StartException {
+        long giveUpAt = monitor.nowNs() + (2 * sessionTtlSeconds + 6) * 1_000_000_000L;
+        String problem = "etcd does not answer";
+        while (monitor.nowNs() < giveUpAt) {
+            try {
+                readGeneration();
+                register();
+                if (putSession()) {
+                    tasks.start("session", this::beatForever);
+                    return;
+                }
+                problem = "node " + node + " is in use: its session is alive in etcd; choose another --node, or stop the daemon that runs it";
+            } catch (StoreUnavailableException e) {
+                problem = "etcd does not answer: " + e.getMessage();
+            } catch (StoreRejectedException e) {
+                throw new StartException("etcd refuses: " + e.getMessage());
+            }
+            pause(200_000_000L);
+        }
+        throw new StartException(problem);
+    }
+
+    private void pause(long ns) {
+        try {
+            monitor.clock().sleep(ns);
+        } catch (InterruptedException e) {
+            throw new Monitor.Stopped();
+        }
+    }
+
+    private void readGeneration() throws StoreUnavailableException, StoreRejectedException {
+        RangeResult read = store.range(keys.generation(node), null, 0, false, 0, REQUEST_NS);
+        if (read.only() == null) {
+            store.commit(new Txn(List.of(Compare.absent(keys.generation(node))), List.of(Op.put(keys.generation(node), Generation.getDefaultInstance().toByteArray())), List.of()), REQUEST_NS);
+            read = store.range(keys.generation(node), null, 0, false, 0, REQUEST_NS);
+            if (read.only() == null) {
+                throw new StoreUnavailableException("the generation could not be written");
+            }
+        }
+        KeyValue found = read.only();
+        monitor.lock();
+        try {
+            generation = Generation.parseFrom(found.value()).getGeneration();
+            generationRevision = found.modRevision();
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record " + found.key());
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    /** Puts the membership on its own lease and takes back the marks of an earlier departure. */
+    private void register() throws StoreUnavailableException, StoreRejectedException {
+        LeaseGrant lease = store.grantLease(membershipTtlSeconds, REQUEST_NS);
+        Membership value = membership.toBuilder().setGeneration(generation).build();
+        Outcome outcome = store.commit(new Txn(List.of(Compare.modRevision(keys.generation(node), generationRevision)),
+                List.of(Op.put(keys.membership(node), value.toByteArray(), lease.leaseId()), Op.delete(keys.departed(node))), List.of()), REQUEST_NS);
+        if (!(outcome instanceof Outcome.Committed)) {
+            throw new StoreUnavailableException("membership was not registered");
+        }
+        membershipLease = lease.leaseId();
+    }
+
+    /** Puts the session key if it is absent. False: somebody else's is there. */
+    private boolean putSession() throws StoreUnavailableException, StoreRejectedException {
+        LeaseGrant lease = store.grantLease(sessionTtlSeconds, REQUEST_NS);
+        byte[] value = io.etcfs.core.record.proto.Session.newBuilder().setIncarnation(incarnation).setLease(lease.leaseId()).build().toByteArray();
+        Txn txn = new Txn(
+                List.of(Compare.absent(keys.session(node)), Compare.modRevision(keys.generation(node), generationRevision)),
+                List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node))),
+                List.of(Op.get(keys.session(node)), Op.get(keys.generation(node)), Op.get(keys.batch(node))));
+        Outcome outcome = store.commit(txn, REQUEST_NS);
+        KeyValue markerFound;
+        long created;
+        switch (outcome) {
+            case Outcome.Committed(TxnResult r) -> {
+                created = r.revision();
+                markerFound = r.ranged(1).only();
+            }
+            case Outcome.Conflict(TxnResult r) -> {
+                KeyValue gen = r.ranged(1).only();
+                if (gen == null || gen.modRevision() != generationRevision) {
+                    throw new StoreUnavailableException("the generation changed meanwhile");
+                }
+                store.revokeLease(lease.leaseId(), REQUEST_NS);
+                return false;
+            }
+            case Outcome.Unknown(String cause) -> {
+                RangeResult read = store.range(keys.session(node), null, 0, false, 0, REQUEST_NS);
+                if (read.only() == null || read.only().leaseId() != lease.leaseId()) {
+                    store.revokeLease(lease.leaseId(), REQUEST_NS);
+                    throw new StoreUnavailableException(cause);
+                }
+                created = read.only().createRevision();
+                markerFound = store.range(keys.batch(node), null, 0, false, 0, REQUEST_NS).only();
+            }
+        }
+        monitor.lock();
+        try {
+            live = true;
+            revision = created;
+            leaseId = lease.leaseId();
+            trustedUntilNs = lease.sentAtNs() + lease.ttlSeconds() * 1_000_000_000L - MARGIN_NS;
+            openedAtNs = monitor.nowNs();
+            marker = markerFound == null ? null : markerFound.value();
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+        return true;
+    }
+
+    /** The batch marker as it was when the session was opened; null if there was none. */
+    public byte[] markerAtOpen() {
+        return marker;
+    }
+
+    private void beatForever() {
+        long nextMembershipBeat = 0;
+        while (!closing) {
+            long start = monitor.nowNs();
+            try {
+                LeaseBeat beat = store.keepAlive(leaseId, BEAT_TIMEOUT_NS);
+                if (beat.ttlSeconds() <= 0) {
+                    reopen("its lease is gone");
+                } else {
+                    acknowledge(beat);
+                }
+                if (start >= nextMembershipBeat) {
+                    nextMembershipBeat = start + membershipTtlSeconds * 300_000_000L;
+                    if (store.keepAlive(membershipLease, BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
+                        register();
+                    }
+                }
+            } catch (StoreUnavailableException e) {
+                LOG.log(System.Logger.Level.DEBUG, "no answer to a keep-alive: {0}", e.getMessage());
+                if (monitor.with(() -> monitor.nowNs() > trustedUntilNs)) {
+                    // Answers may be lost while the key is fine: nothing to do but to try again at once.
+                    pause(20_000_000L);
+                    continue;
+                }
+            } catch (StoreRejectedException e) {
+                LOG.log(System.Logger.Level.WARNING, "etcd refused a renewal: {0}", e.getMessage());
+            }
+            long sleep = start + BEAT_NS - monitor.nowNs();
+            if (sleep > 0) {
+                pause(sleep);
+            }
+        }
+    }
+
+    private void acknowledge(LeaseBeat beat) throws StoreUnavailableException, StoreRejectedException {
+        long until = beat.sentAtNs() + beat.ttlSeconds() * 1_000_000_000L - MARGIN_NS;
+        boolean lapsed = monitor.with(() -> !trusted());
+        if (lapsed) {
+            KeyValue found = store.range(keys.session(node), null, 0, false, 0, BEAT_TIMEOUT_NS).only();
+            if (found == null || found.createRevision() != revision) {
+                reopen("its key is gone");
+                return;
+            }
+        }
+        monitor.lock();
+        try {
+            trustedUntilNs = Math.max(trustedUntilNs, until);
+            if (lapsed) {
+                LOG.log(System.Logger.Level.INFO, "session trusted again");
+            }
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void reopen(String why) {
+        if (closing) {
+            return;
+        }
+        LOG.log(System.Logger.Level.WARNING, "session lost: {0}", why);
+        monitor.lock();
+        try {
+            live = false;
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+        listener.sessionLost();
+        listener.awaitDeviceQuiet();
+        while (!closing) {
+            try {
+                long before = generationRevision;
+                readGeneration();
+                if (generationRevision != before) {
+                    throw new NodeStoppedError("this node was fenced: its generation was raised");
+                }
+                everReopened = true;
+                if (putSession()) {
+                    break;
+                }
+            } catch (StoreUnavailableException e) {
+                LOG.log(System.Logger.Level.DEBUG, "no new session yet: {0}", e.getMessage());
+            } catch (StoreRejectedException e) {
+                LOG.log(System.Logger.Level.WARNING, "etcd refuses a new session: {0}", e.getMessage());
+            }
+            pause(200_000_000L);
+        }
+        LOG.log(System.Logger.Level.INFO, "session opened again at revision {0}", Long.toString(revision));
+        try {
+            listener.sessionReopened(marker == null ? null : BatchMarker.parseFrom(marker));
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record " + keys.batch(node));
+        }
+    }
+
+    /** Ends the session at the end of a clean departure, after everything was published and given back. */
+    public void close(long timeoutNs) {
+        closing = true;
+        try {
+            store.revokeLease(leaseId, timeoutNs);
+            List<Op> leave = new ArrayList<>();
+            leave.add(Op.delete(keys.membership(node)));
+            leave.add(Op.put(keys.departed(node), io.etcfs.core.record.proto.Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray()));
+            store.commit(new Txn(List.of(Compare.exists(keys.membership(node)), Compare.modRevision(keys.generation(node), generationRevision)), leave, List.of()), timeoutNs);
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            LOG.log(System.Logger.Level.WARNING, "the departure could not be recorded: {0}", e.getMessage());
+        }
+        monitor.lock();
+        try {
+            live = false;
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    /** Stops the beats without leaving: for a node that stops as if it had crashed. */
+    public void abandon() {
+        closing = true;
+    }
+
+    static ByteString bytes(byte[] value) {
+        return ByteString.copyFrom(value);
+    }
+}

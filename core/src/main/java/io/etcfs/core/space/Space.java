@@ -1,0 +1,480 @@
+package io.etcfs.core.space;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.fs.Errno;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.pipeline.Pipeline;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Counter;
+import io.etcfs.core.record.proto.SessionRef;
+import io.etcfs.core.record.proto.Unfree;
+import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.session.Session;
+import io.etcfs.core.session.StartException;
+import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.RangeResult;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.Watch;
+import io.etcfs.core.store.WatchEvent;
+import io.etcfs.core.store.WatchListener;
+import io.etcfs.core.token.Blocked;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * The device's space as this node has it: the arenas it owns, claimed when a write needs one; allocation; freeing, by itself in its own arenas and through
+ * {@code unfree:} records in others'.
+ *
+ * <p>Allocation is exact: a bitmap goes out in the batch that publishes the extent. A freed block is handed out again only after the batch that freed it
+ * committed.
+ */
+public final class Space {
+    private static final long REQUEST_NS = 2_000_000_000L;
+    private static final long SWEEP_NS = 10_000_000_000L;
+    /** After a claim found nothing, it is asked again no sooner than this. */
+    private static final long FULL_NS = 500_000_000L;
+    private static final System.Logger LOG = System.getLogger(Space.class.getName());
+
+    private final Monitor monitor;
+    private final MetadataStore store;
+    private final Tasks tasks;
+    private final Session session;
+    private final Pipeline pipeline;
+    private final Keys keys;
+    private final String node;
+    private final Arenas arenas;
+    private final long arenaBlocks;
+    private final long deviceBlocks;
+    private final Set<Key> unfreeing = new HashSet<>();
+    private final Map<Long, Unfree.Builder> unfreeOfBatch = new TreeMap<>();
+    private long unfreeBatch;
+    private long unfreeSequence;
+    private long unfreeKeySequence;
+    private boolean claiming;
+    private long fullUntilNs = Long.MIN_VALUE / 2;
+    private long releasesPending;
+    private boolean sweepWanted;
+    private boolean stopping;
+    private Watch watch;
+
+    public Space(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node, long arenaBlocks, long deviceBlocks) {
+        this.monitor = monitor;
+        this.store = store;
+        this.tasks = tasks;
+        this.session = session;
+        this.pipeline = pipeline;
+        this.keys = keys;
+        this.node = node;
+        this.arenaBlocks = arenaBlocks;
+        this.deviceBlocks = deviceBlocks;
+        this.arenas = new Arenas(arenaBlocks, deviceBlocks);
+        this.unfreeSequence = monitor.clock().realtimeNs();
+    }
+
+    /** Reads the bitmaps of the arenas that this node still owns. */
+    public void start() throws StartException {
+        try {
+            loadOwnArenas();
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new StartException("the arenas can't be read from etcd: " + e.getMessage());
+        }
+        watch = store.watch(keys.unfrees(), keys.unfrees().prefixEnd(), 0, new WatchListener() {
+            @Override
+            public void changed(long revision, List<WatchEvent> events) {
+                for (WatchEvent e : events) {
+                    if (e.kind() == WatchEvent.Kind.PUT) {
+                        wantSweep(keys.parseUnfree(e.keyValue().key()).arena());
+                    }
+                }
+            }
+
+            @Override
+            public void resynced(long revision) {
+                wantSweep(-1);
+            }
+        });
+        tasks.start("unfree", this::sweepForever);
+    }
+
+    public void stop() {
+        monitor.lock();
+        try {
+            stopping = true;
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+        if (watch != null) {
+            watch.close();
+        }
+    }
+
+    private void loadOwnArenas() throws StoreUnavailableException, StoreRejectedException {
+        RangeResult owned = store.range(keys.arenasOf(node), keys.arenasOf(node).prefixEnd(), 0, false, 0, REQUEST_NS);
+        for (KeyValue kv : owned.keyValues()) {
+            load(keys.parseArena(kv.key()).id());
+        }
+    }
+
+    private void load(long id) throws StoreUnavailableException, StoreRejectedException {
+        if (monitor.with(() -> arenas.get(id) != null)) {
+            return;
+        }
+        Arena arena = arenas.newArena(id);
+        for (KeyValue kv : store.range(keys.blocksOf(id), keys.blocksOf(id).prefixEnd(), 0, false, 0, REQUEST_NS).keyValues()) {
+            arena.loadSegment(keys.parseBlocks(kv.key()).segment(), kv.value());
+        }
+        monitor.lock();
+        try {
+            if (arenas.get(id) == null) {
+                arenas.add(arena);
+                sweepWanted = true;
+            }
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    // ---- allocation, monitor held
+
+    /**
+     * Reserves {@code wanted} blocks, all or none.
+     *
+     * @param hintBlock the device block behind the file's last one, or -1
+     * @throws Blocked     an arena is being claimed, or freed blocks are on their way back
+     * @throws FsException ENOSPC
+     */
+    public List<Run> allocate(int wanted, long hintBlock) throws FsException {
+        List<Run> runs = arenas.allocate(wanted, hintBlock);
+        if (!runs.isEmpty()) {
+            return runs;
+        }
+        if (releasesPending > 0) {
+            pipeline.push(pipeline.lastNumber());
+        }
+        if (monitor.nowNs() >= fullUntilNs) {
+            if (!claiming) {
+                claiming = true;
+                tasks.start("claim", this::claim);
+            }
+            throw Blocked.INSTANCE;
+        }
+        if (releasesPending > 0) {
+            throw Blocked.INSTANCE;
+        }
+        throw new FsException(Errno.ENOSPC);
+    }
+
+    /** Blocks that were reserved and are not needed. */
+    public void abandon(List<Run> runs) {
+        runs.forEach(arenas::release);
+    }
+
+    /** Reserved blocks are in an extent now, in the open batch. */
+    public void reference(Run run) {
+        arenas.reference(run);
+    }
+
+    /** Extents left the domain's files in the open batch; no device access to them is under way. */
+    public void free(List<Extent> extents, Domain domain) {
+        List<Run> own = new ArrayList<>();
+        for (Extent e : extents) {
+            for (Run run : arenas.split(new Run(e.deviceBlock(), e.length()))) {
+                for (long b = run.firstBlock(); b < run.end() && !pipeline.dirty().isEmpty(); b++) {
+                    pipeline.dirty().forget(b, pipeline.openNumber());
+                }
+                if (arenas.owning(run.firstBlock()) != null && domain.suspects.isEmpty()) {
+                    arenas.dereference(run);
+                    own.add(run);
+                } else {
+                    unfree(run, domain.suspects);
+                }
+            }
+        }
+        releaseWhenCommitted(own);
+    }
+
+    private void releaseWhenCommitted(List<Run> runs) {
+        if (runs.isEmpty()) {
+            return;
+        }
+        releasesPending++;
+        pipeline.onCommitted(() -> {
+            releasesPending--;
+            runs.forEach(arenas::release);
+        });
+    }
+
+    private void unfree(Run run, List<SessionRef> suspects) {
+        if (unfreeBatch != pipeline.openNumber()) {
+            unfreeOfBatch.clear();
+            unfreeBatch = pipeline.openNumber();
+            unfreeKeySequence = ++unfreeSequence;
+        }
+        long arena = Arenas.idOf(run.firstBlock(), arenaBlocks);
+        Unfree.Builder b = unfreeOfBatch.get(arena);
+        if (b == null) {
+            b = Unfree.newBuilder();
+            unfreeOfBatch.put(arena, b);
+        }
+        for (SessionRef s : suspects) {
+            if (!b.getSuspectsList().contains(s)) {
+                b.addSuspects(s);
+            }
+        }
+        b.addRuns(Unfree.Run.newBuilder().setDeviceBlock(run.firstBlock()).setLength(run.length()));
+        Unfree.Builder record = b;
+        pipeline.put(keys.unfree(arena, node, unfreeKeySequence), () -> record.build().toByteArray(), false, 40);
+    }
+
+    /** Puts the bitmaps that the operation changed into the open batch; the last thing an operation does. */
+    public void touched() {
+        for (Arena arena : arenas.all()) {
+            int[] segments = arena.takeDirtySegments();
+            for (int segment : segments) {
+                pipeline.put(keys.blocks(arena.id(), segment), () -> arena.journalSegment(segment), true, Arena.SEGMENT_BYTES + 40);
+            }
+            if (segments.length > 0) {
+                pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
+            }
+        }
+    }
+
+    /** Whether all of the runs lie in blocks that only this node allocates. */
+    public boolean owns(long deviceBlock) {
+        return arenas.owning(deviceBlock) != null;
+    }
+
+    // ---- claiming
+
+    private void claim() {
+        boolean got = false;
+        boolean answered = false;
+        try {
+            while (!got && !monitor.with(() -> stopping)) {
+                int before = monitor.with(() -> arenas.all().size());
+                loadOwnArenas();
+                if (monitor.with(() -> arenas.all().size()) > before) {
+                    got = true;
+                    break;
+                }
+                Compare[] guard = monitor.with(() -> session.live() ? session.guard().compares().toArray(Compare[]::new) : null);
+                if (guard == null) {
+                    break;
+                }
+                long id = claimOne(guard);
+                answered = true;
+                if (id == NONE_LEFT) {
+                    break;
+                }
+                if (id >= 0) {
+                    load(id);
+                    got = true;
+                } else {
+                    monitor.clock().sleep(10_000_000L);
+                }
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "no arena claimed: {0}", e.getMessage());
+            answered = false;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } finally {
+            monitor.lock();
+            try {
+                claiming = false;
+                if (!got && answered) {
+                    fullUntilNs = monitor.nowNs() + FULL_NS;
+                }
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
+        }
+    }
+
+    private static final long NONE_LEFT = -2;
+    private static final long TRY_AGAIN = -1;
+
+    private long claimOne(Compare[] guard) throws StoreUnavailableException, StoreRejectedException {
+        KeyValue free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, false, 0, REQUEST_NS).only();
+        List<Compare> compares = new ArrayList<>(List.of(guard));
+        if (free != null) {
+            long id = keys.parseFreeArena(free.key());
+            compares.add(Compare.modRevision(free.key(), free.modRevision()));
+            return committed(new Txn(compares, List.of(Op.delete(free.key()), Op.put(keys.arena(node, id), free.value())), List.of())) ? id : TRY_AGAIN;
+        }
+        KeyValue log = store.range(keys.arenaAllocLog(), null, 0, false, 0, REQUEST_NS).only();
+        try {
+            long id = log == null ? 0 : Counter.parseFrom(log.value()).getNext();
+            if (id >= arenas.arenaCount()) {
+                return NONE_LEFT;
+            }
+            compares.add(Compare.modRevision(keys.arenaAllocLog(), log == null ? 0 : log.modRevision()));
+            Arena fresh = arenas.newArena(id);
+            byte[] value = io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(fresh.journalFreeBlocks()).build().toByteArray();
+            return committed(new Txn(compares, List.of(Op.put(keys.arenaAllocLog(), Counter.newBuilder().setNext(id + 1).build().toByteArray()), Op.put(keys.arena(node, id), value)), List.of()))
+                    ? id : TRY_AGAIN;
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record " + keys.arenaAllocLog());
+        }
+    }
+
+    private boolean committed(Txn txn) throws StoreRejectedException {
+        return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed;
+    }
+
+    // ---- what others freed in this node's arenas
+
+    private void wantSweep(long arena) {
+        monitor.lock();
+        try {
+            if (arena < 0 || arenas.get(arena) != null) {
+                sweepWanted = true;
+                monitor.changed();
+            }
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void sweepForever() {
+        long last = Long.MIN_VALUE / 2;
+        while (true) {
+            monitor.lock();
+            try {
+                while (!stopping && !sweepWanted && monitor.nowNs() < last + SWEEP_NS) {
+                    monitor.awaitQuietly(last + SWEEP_NS);
+                }
+                if (stopping) {
+                    return;
+                }
+                sweepWanted = false;
+                last = monitor.nowNs();
+            } finally {
+                monitor.unlock();
+            }
+            try {
+                sweep();
+            } catch (StoreUnavailableException | StoreRejectedException e) {
+                LOG.log(System.Logger.Level.DEBUG, "unfree: not read: {0}", e.getMessage());
+            } catch (InvalidProtocolBufferException e) {
+                throw new NodeStoppedError("damaged unfree record: " + e.getMessage());
+            }
+        }
+    }
+
+    private void sweep() throws StoreUnavailableException, StoreRejectedException, InvalidProtocolBufferException {
+        List<Long> own = monitor.with(() -> arenas.all().stream().map(Arena::id).toList());
+        for (long id : own) {
+            for (KeyValue kv : store.range(keys.unfreeOf(id), keys.unfreeOf(id).prefixEnd(), 500, false, 0, REQUEST_NS).keyValues()) {
+                Unfree record = Unfree.parseFrom(kv.value());
+                if (suspectsGone(record)) {
+                    apply(kv.key(), record);
+                }
+            }
+        }
+    }
+
+    private boolean suspectsGone(Unfree record) throws StoreUnavailableException, StoreRejectedException {
+        for (SessionRef s : record.getSuspectsList()) {
+            KeyValue now = store.range(keys.session(s.getNode()), null, 0, false, 0, REQUEST_NS).only();
+            if (now == null || now.createRevision() <= s.getSession()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    private void apply(Key key, Unfree record) {
+        monitor.lock();
+        try {
+            while (!stopping && (!session.trusted() || !pipeline.room(8 + record.getRunsCount()))) {
+                monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+            }
+            if (stopping || !unfreeing.add(key)) {
+                return;
+            }
+            List<Run> runs = new ArrayList<>();
+            for (Unfree.Run r : record.getRunsList()) {
+                Run run = new Run(r.getDeviceBlock(), r.getLength());
+                arenas.dereference(run);
+                runs.add(run);
+            }
+            pipeline.delete(key, true);
+            touched();
+            releaseWhenCommitted(runs);
+            pipeline.onCommitted(() -> unfreeing.remove(key));
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    // ---- numbers, leaving
+
+    public record Usage(long totalBlocks, long freeBlocks) {}
+
+    /** Blocks of the device that can hold data, and those of them that no extent has, all nodes' arenas counted. Reads etcd. */
+    public Usage usage() throws StoreUnavailableException, StoreRejectedException {
+        long total = deviceBlocks - 1;
+        long used = 0;
+        List<KeyValue> claimed = new ArrayList<>(store.range(keys.arenas(), keys.arenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues());
+        List<KeyValue> free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues();
+        try {
+            for (KeyValue kv : claimed) {
+                Keys.ArenaKey k = keys.parseArena(kv.key());
+                int recorded = io.etcfs.core.record.proto.Arena.parseFrom(kv.value()).getFreeBlocks();
+                Integer own = k.node().equals(node) ? monitor.with(() -> arenas.get(k.id()) == null ? null : (Integer) arenas.get(k.id()).journalFreeBlocks()) : null;
+                used += arenas.newArena(k.id()).usableBlocks() - (own == null ? recorded : own);
+            }
+            for (KeyValue kv : free) {
+                used += arenas.newArena(keys.parseFreeArena(kv.key())).usableBlocks() - io.etcfs.core.record.proto.Arena.parseFrom(kv.value()).getFreeBlocks();
+            }
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged arena record: " + e.getMessage());
+        }
+        return new Usage(total, total - used);
+    }
+
+    /** Gives every arena to the free pool, each in a transaction of its own; everything is published. True if none is left. */
+    public boolean releaseArenas() {
+        Compare[] guard = monitor.with(() -> session.guard().compares().toArray(Compare[]::new));
+        boolean all = true;
+        for (Arena arena : monitor.with(() -> List.copyOf(arenas.all()))) {
+            byte[] value = io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray();
+            List<Compare> compares = new ArrayList<>(List.of(guard));
+            compares.add(Compare.exists(keys.arena(node, arena.id())));
+            try {
+                if (committed(new Txn(compares, List.of(Op.delete(keys.arena(node, arena.id())), Op.put(keys.freeArena(arena.id()), value)), List.of()))) {
+                    monitor.with(() -> arenas.remove(arena.id()));
+                } else {
+                    all = false;
+                }
+            } catch (StoreRejectedException e) {
+                LOG.log(System.Logger.Level.WARNING, "arena {0} was not released: {1}", arena.id(), e.getMessage());
+                all = false;
+            }
+        }
+        return all;
+    }
+
+    public int arenaCount() {
+        return arenas.all().size();
+    }
+}

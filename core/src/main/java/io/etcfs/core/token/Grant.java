@@ -1,0 +1,100 @@
+package io.etcfs.core.token;
+
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.SessionRef;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * The rules of acquiring, as decisions on one consistent reading of {@code owner:}, the lock keys and the wants of a resource. Whatever is decided here, only
+ * the transaction's comparisons grant anything.
+ */
+final class Grant {
+    private Grant() {}
+
+    record LockSeen(String node, boolean exclusive, long leaseId, long modRevision) {}
+
+    record WantSeen(String node, Mode mode, long revision) {}
+
+    /**
+     * @param revision      of the reading: the new epoch if there has to be one
+     * @param owner         the record, or null
+     * @param ownerRevision its mod revision, 0 if there is none
+     */
+    record Seen(long revision, Owner owner, long ownerRevision, List<LockSeen> locks, List<WantSeen> wants) {
+        LockSeen own(String node, boolean exclusive) {
+            for (LockSeen l : locks) {
+                if (l.node().equals(node) && l.exclusive() == exclusive) {
+                    return l;
+                }
+            }
+            return null;
+        }
+    }
+
+    sealed interface Decision {}
+
+    /** Our key is there already, put by a holder that handed it to us (or by a request whose answer was lost). */
+    record Adopt(Mode mode, long lockRevision) implements Decision {}
+
+    /** Others hold it: say what is wanted and wait. */
+    record Wait(Mode mode) implements Decision {}
+
+    /** Nothing may be taken from a holder that vanished in the same outage as we did, until it had time to take back. */
+    record Grace() implements Decision {}
+
+    /** Ask for it. {@code owner} is what to put with an EXCLUSIVE token. */
+    record Ask(Mode mode, Owner owner) implements Decision {}
+
+    /**
+     * @param newestSessions of nodes that are among the suspects, as far as read: a newer session clears older suspects of that node
+     */
+    static Decision decide(Seen seen, Mode wanted, Mode held, String node, long session, long lease, long generation, boolean inGrace,
+            Map<String, Long> newestSessions) {
+        LockSeen ownX = seen.own(node, true);
+        LockSeen ownS = seen.own(node, false);
+        if (ownX != null && ownX.leaseId() == lease && !held.atLeast(Mode.EXCLUSIVE)) {
+            return new Adopt(Mode.EXCLUSIVE, ownX.modRevision());
+        }
+        Owner owner = seen.owner();
+        boolean vanished = owner != null && !owner.getGivenUp() && !(owner.getNode().equals(node) && owner.getSession() == session);
+        boolean holderAlive = false;
+        for (LockSeen l : seen.locks()) {
+            holderAlive |= l.exclusive();
+        }
+        Mode mode = wanted == Mode.SHARED && vanished && !holderAlive ? Mode.EXCLUSIVE : wanted;
+        if (mode == Mode.SHARED && ownS != null && ownS.leaseId() == lease && held == Mode.NONE) {
+            return new Adopt(Mode.SHARED, ownS.modRevision());
+        }
+        for (LockSeen l : seen.locks()) {
+            if (!l.node().equals(node) && (mode == Mode.EXCLUSIVE || l.exclusive())) {
+                return new Wait(mode);
+            }
+        }
+        boolean foreignVanished = vanished && !owner.getNode().equals(node);
+        if (foreignVanished && inGrace) {
+            return new Grace();
+        }
+        if (mode == Mode.SHARED) {
+            return new Ask(mode, null);
+        }
+        List<SessionRef> suspects = new ArrayList<>();
+        if (owner != null) {
+            for (SessionRef s : owner.getSuspectsList()) {
+                Long newest = newestSessions.get(s.getNode());
+                boolean cleared = newest != null && newest > s.getSession() || s.getNode().equals(node) && s.getSession() < session;
+                if (!cleared) {
+                    suspects.add(s);
+                }
+            }
+            if (foreignVanished) {
+                suspects.add(SessionRef.newBuilder().setNode(owner.getNode()).setSession(owner.getSession()).build());
+            }
+        }
+        // Epochs are revisions of etcd: a taker's is the one its reading was made at.
+        long epoch = owner == null || foreignVanished ? seen.revision() : owner.getEpoch();
+        return new Ask(mode, Owner.newBuilder().setNode(node).setSession(session).setGeneration(generation).setEpoch(epoch).addAllSuspects(suspects).build());
+    }
+}

@@ -1,0 +1,28 @@
+package io.etcfs.core.token;
+
+import io.etcfs.core.domain.Domain;
+
+/** What the token layer needs of the filesystem above it. */
+public interface Host {
+    /**
+     * Makes the kernel drop what it caches of the domain: with {@code keepShared} only what could be changed without asking (pages of files that may be
+     * mapped writable), else names, attributes and pages. Returns when that is done, or when what the kernel was granted has run out. Without the monitor;
+     * {@link Domain#namesClosed} is set.
+     */
+    void dropCached(Domain domain, boolean keepShared);
+
+    /** A device access or a change in several steps is under way in the domain. Monitor held. */
+    boolean busy(Domain domain);
+
+    /** The domain is about to be given up: put the {@code open:} keys of what is open in it. Monitor held, into the open batch. */
+    void pinOpenFiles(Domain domain);
+
+    /** How many operations {@link #pinOpenFiles} takes. Monitor held. */
+    int openFiles(Domain domain);
+
+    /** The domain's contents were just read. Monitor held. */
+    void loaded(Domain domain);
+
+    /** The token is gone with the session, contents included. Monitor held. */
+    void lost(Domain domain);
+}

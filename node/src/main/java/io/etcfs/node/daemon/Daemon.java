@@ -1,0 +1,447 @@
+package io.etcfs.node.daemon;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.fs.StartException;
+import io.etcfs.core.label.Label;
+import io.etcfs.core.label.LabelException;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreStatus;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.fuse.protocol.UnsupportedKernelException;
+import io.etcfs.linux.call.ErrorNumbers;
+import io.etcfs.linux.call.LinuxException;
+import io.etcfs.linux.clock.BootClock;
+import io.etcfs.linux.device.DirectDevice;
+import io.etcfs.linux.mount.FuseMount;
+import io.etcfs.linux.mount.FuseSession;
+import io.etcfs.linux.mount.MountOptions;
+import io.etcfs.linux.process.LockFile;
+import io.etcfs.linux.process.OwnProcess;
+import io.etcfs.node.control.ControlClient;
+import io.etcfs.node.control.ControlException;
+import io.etcfs.node.control.ControlServer;
+import io.etcfs.node.host.DeviceUse;
+import io.etcfs.node.host.ExitCode;
+import io.etcfs.node.host.MountPoint;
+import io.etcfs.node.host.Refusal;
+import io.etcfs.node.host.RunDirectory;
+import io.etcfs.node.json.Json;
+import io.etcfs.node.log.Log;
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
+import java.net.InetAddress;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.SplittableRandom;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import sun.misc.Signal;
+
+/**
+ * A node of a filesystem, from the first check of its inputs to its clean leave. One for a process.
+ *
+ * <p>Order of the start: what is local and cheap is checked first; the lock file is taken before anything is written to etcd; the mount comes last.
+ * Whatever fails, what was done before is taken back in the opposite order, and the user gets one line.
+ *
+ * <p>Ends: by {@code umount}, SIGTERM or SIGINT, with a clean leave and code 0; or, when the node learns that it lost its fence or its journal, by cutting
+ * off the kernel and stopping at once with code 77. SIGHUP opens the log file again and reads the log level from /etc/etcfs/log-level.
+ */
+public final class Daemon {
+    private static final Logger LOG = System.getLogger(Daemon.class.getName());
+
+    private static final long SECOND_NS = 1_000_000_000L;
+    private static final long REQUEST_TIMEOUT_NS = 5 * SECOND_NS;
+    private static final long OPERATION_DEADLINE_NS = 20 * SECOND_NS;
+    /** How long an earlier daemon of this node may take to go. */
+    private static final long LOCK_WAIT_NS = 30 * SECOND_NS;
+    private static final long LEAVE_TIMEOUT_NS = 30 * SECOND_NS;
+    private static final long BUSY_WAIT_NS = 10 * SECOND_NS;
+    private static final long BUSY_RETRY_NS = SECOND_NS / 5;
+    private static final long DETACHED_WAIT_S = 5;
+    private static final Duration ABORT_LIMIT = Duration.ofSeconds(5);
+    private static final int MAX_TXN_OPS = 128;
+    private static final Path LOG_LEVEL_FILE = Path.of("/etc/etcfs/log-level");
+
+    private final Options options;
+    private final String version;
+    private final BootClock clock = new BootClock();
+    private final RunDirectory runDirectory = RunDirectory.ofThisHost();
+    private final AtomicInteger stopSignals = new AtomicInteger();
+    private final Thread main = Thread.currentThread();
+    private volatile Log log;
+    private volatile ClusterNode node;
+    private volatile FuseSession session;
+    private volatile boolean serving;
+
+    private Daemon(Options options, String version) {
+        this.options = options;
+        this.version = version;
+    }
+
+    /**
+     * Mounts and serves until the mount has ended.
+     *
+     * @param ready is told the mount point once requests are answered
+     * @return the process's exit code
+     */
+    public static int run(Options options, String version, Consumer<Path> ready) throws Refusal {
+        Daemon daemon = new Daemon(options, version);
+        try (Undo undo = new Undo()) {
+            daemon.start(undo);
+            ready.accept(daemon.session.mountPoint());
+            daemon.serve();
+            return ExitCode.OK;
+        } catch (InterruptedException e) {
+            throw new Refusal(ExitCode.MOUNT_FAILED, "stopped by a signal before the filesystem was mounted");
+        }
+    }
+
+    private void start(Undo undo) throws Refusal, InterruptedException {
+        openLog();
+        Path mountPoint = MountPoint.prepare(options.mountPoint());
+        DeviceUse.requireDevice(options.device(), ExitCode.MOUNT_FAILED);
+        DirectDevice device = openDevice();
+        undo.add("closing the device", device::close);
+        Label label = readLabel(device);
+        MetadataStore store = options.etcd().open(clock, new VirtualTasks(this::uncaught), ExitCode.MOUNT_FAILED);
+        undo.add("closing the connections to etcd", store::close);
+        Super superblock = readSuper(store, label, device.sizeBytes());
+        takeLock();
+        handleSignals();
+        node = startNode(store, device, superblock);
+        undo.add("leaving", () -> {
+            LOG.log(Level.INFO, "leaving filesystem=" + options.filesystem() + " node=" + options.node());
+            node.leave(LEAVE_TIMEOUT_NS);
+        });
+        openControl(undo);
+        mount(undo, mountPoint);
+        writePidFile(undo);
+        serving = true;
+        LOG.log(Level.INFO, "mounted filesystem=" + options.filesystem() + " node=" + options.node() + " directory=" + mountPoint + " device=" + options.device() + " version=" + version);
+    }
+
+    private void openLog() throws Refusal {
+        try {
+            OwnProcess.setUmask(022);
+            OwnProcess.setName("etcfs");
+            if (options.logFile() != null && options.logFile().getParent() != null) {
+                Files.createDirectories(options.logFile().getParent());
+            }
+            log = Log.open(options.logFile(), options.logLevel());
+        } catch (IOException e) {
+            throw refusal("cannot write the log file " + options.logFile() + " (" + e.getMessage() + "): name another --log-file");
+        }
+    }
+
+    private DirectDevice openDevice() throws Refusal {
+        try {
+            return DirectDevice.open(options.device());
+        } catch (LinuxException e) {
+            throw refusal("cannot open the device (" + e.getMessage() + "): check --device");
+        }
+    }
+
+    private Label readLabel(DirectDevice device) throws Refusal {
+        try {
+            return Label.read(device);
+        } catch (LabelException e) {
+            throw refusal(options.device() + " is not usable: " + e.getMessage() + ": name the right --device, or make a filesystem with etcfs mkfs");
+        } catch (DeviceException e) {
+            throw refusal("cannot read " + options.device() + ": " + e.getMessage());
+        }
+    }
+
+    private Super readSuper(MetadataStore store, Label label, long deviceBytes) throws Refusal {
+        StoreStatus status = options.etcd().requireUsable(store, REQUEST_TIMEOUT_NS, ExitCode.MOUNT_FAILED);
+        for (StoreStatus.Member member : status.members()) {
+            if (member.error() != null) {
+                LOG.log(Level.WARNING, "etcd member does not answer, its version is not known endpoint=" + member.endpoint() + " error=" + member.error());
+            }
+        }
+        try {
+            KeyValue found = store.range(new Keys(options.filesystem()).superblock(), null, 0, false, 0, REQUEST_TIMEOUT_NS).only();
+            if (found == null) {
+                throw refusal("etcd has no filesystem '" + options.filesystem() + "': check the name and --etcd, or make it with etcfs mkfs");
+            }
+            Super superblock = Super.parseFrom(found.value());
+            if (superblock.getFormatVersion() != Label.FORMAT_VERSION) {
+                throw refusal("filesystem '" + options.filesystem() + "' has format " + superblock.getFormatVersion() + ", this program knows " + Label.FORMAT_VERSION + ": use another version");
+            }
+            if (status.clusterId() != superblock.getEtcdClusterId()) {
+                throw refusal("filesystem '" + options.filesystem() + "' was made in etcd cluster " + Long.toHexString(superblock.getEtcdClusterId()) + ", this is "
+                        + Long.toHexString(status.clusterId()) + ": name the right --etcd");
+            }
+            label.requireMatch(superblock, options.device().toString(), deviceBytes);
+            return superblock;
+        } catch (StoreUnavailableException e) {
+            throw refusal(options.etcd().unavailable(e));
+        } catch (StoreRejectedException e) {
+            throw refusal("etcd refused a read (" + e.reason() + "): " + e.getMessage());
+        } catch (LabelException e) {
+            throw refusal(e.getMessage());
+        } catch (InvalidProtocolBufferException e) {
+            throw refusal("the superblock of '" + options.filesystem() + "' in etcd can't be read: " + e.getMessage());
+        }
+    }
+
+    /**
+     * A daemon of this node that is just leaving is waited for; one that serves is not. The lock is never released: it goes with the process, when
+     * no device access is under way any more.
+     */
+    private void takeLock() throws Refusal, InterruptedException {
+        Path path = runDirectory.lockFile(options.filesystem(), options.node());
+        try {
+            runDirectory.create();
+            Optional<LockFile> lock = LockFile.tryAcquire(path);
+            if (lock.isEmpty() && !isServing()) {
+                lock = LockFile.acquire(path, clock, clock.nowNs() + LOCK_WAIT_NS);
+            }
+            lock.orElseThrow(() -> refusal("node '" + options.node() + "' of filesystem '" + options.filesystem() + "' already runs on this host (" + path
+                    + " is locked): umount it, or give this one another --node"));
+        } catch (IOException e) {
+            throw refusal("cannot lock " + path + ": " + e.getMessage());
+        }
+    }
+
+    private boolean isServing() {
+        try {
+            return ControlClient.ask(runDirectory.socket(options.filesystem(), options.node()), "mount", Duration.ofSeconds(2)).contains("state=serving");
+        } catch (ControlException e) {
+            return false;
+        }
+    }
+
+    private ClusterNode startNode(MetadataStore store, DirectDevice device, Super superblock) throws Refusal, InterruptedException {
+        var ports = new ClusterNode.Ports(store, device, clock, new VirtualTasks(this::uncaught), new SplittableRandom());
+        var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS);
+        ClusterNode started = new ClusterNode(ports, settings, superblock);
+        started.onStop(this::stopNow);
+        try {
+            started.start();
+        } catch (StartException e) {
+            throw refusal(e.getMessage());
+        }
+        if (Thread.interrupted()) {
+            started.leave(LEAVE_TIMEOUT_NS);
+            throw new InterruptedException();
+        }
+        return started;
+    }
+
+    private Membership membership() throws Refusal {
+        try {
+            String host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
+            return Membership.newBuilder()
+                    .setHost(host)
+                    .setAddress(addressOf(host))
+                    .setBootId(Files.readString(Path.of("/proc/sys/kernel/random/boot_id")).strip())
+                    .setSinceNs(clock.realtimeNs())
+                    .setVersion(version)
+                    .build();
+        } catch (IOException e) {
+            throw refusal("cannot read the host's name: " + e.getMessage());
+        }
+    }
+
+    private static String addressOf(String host) {
+        try {
+            return InetAddress.getByName(host).getHostAddress();
+        } catch (IOException e) {
+            return "";
+        }
+    }
+
+    private void openControl(Undo undo) throws Refusal {
+        Path path = runDirectory.socket(options.filesystem(), options.node());
+        try {
+            ControlServer control = ControlServer.open(path, this::control);
+            undo.add("closing the control socket", control::close);
+        } catch (IOException e) {
+            throw refusal("cannot open the control socket " + path + ": " + e.getMessage());
+        }
+    }
+
+    private void mount(Undo undo, Path mountPoint) throws Refusal {
+        try {
+            session = FuseMount.mount(MountOptions.of(options.filesystem(), mountPoint).withFlags(options.mountFlags()), kernel -> {
+                node.attachKernel(kernel);
+                return node;
+            }, this::uncaught);
+            undo.add("unmounting", session::close);
+            session.start();
+        } catch (UnsupportedKernelException e) {
+            throw refusal("the kernel is too old: " + e.getMessage());
+        } catch (LinuxException e) {
+            throw refusal("cannot mount (" + e.getMessage() + ")" + (e.errno() == ErrorNumbers.EPERM ? ": run it as root" : e.errno() == ErrorNumbers.ENOENT || e.errno() == ErrorNumbers.ENODEV
+                    ? ": load the kernel's fuse module" : ""));
+        } catch (IOException e) {
+            throw refusal("cannot mount on " + mountPoint + ": " + e.getMessage());
+        }
+    }
+
+    private void writePidFile(Undo undo) throws Refusal {
+        if (options.pidFile() == null) {
+            return;
+        }
+        try {
+            Files.writeString(options.pidFile(), ProcessHandle.current().pid() + "\n");
+            undo.add("removing the pid file", () -> Files.deleteIfExists(options.pidFile()));
+        } catch (IOException e) {
+            throw refusal("cannot write the pid file " + options.pidFile() + " (" + e.getMessage() + "): name another --pid-file");
+        }
+    }
+
+    private void serve() throws InterruptedException {
+        FuseSession.Ending ending = session.awaitUnmounted();
+        serving = false;
+        LOG.log(Level.INFO, "mount ended how=" + ending.name().toLowerCase(Locale.ROOT));
+    }
+
+    private String control(String command, String argument) throws ControlException {
+        return switch (command) {
+            case "mount" -> "filesystem=" + options.filesystem() + "\tnode=" + options.node() + "\tdirectory=" + (session == null ? options.mountPoint() : session.mountPoint())
+                    + "\tpid=" + ProcessHandle.current().pid() + "\tstate=" + (serving ? "serving" : "changing");
+            case "status" -> Json.of(status());
+            case "sync" -> sync(argument);
+            case "log-level" -> setLevel(argument);
+            case "stop" -> {
+                Thread.ofVirtual().name("stop").start(this::unmountForSignal);
+                yield "";
+            }
+            default -> throw new ControlException("unknown command '" + command + "'");
+        };
+    }
+
+    private record Status(String filesystem, String node, String directory, String device, long pid, String version, boolean serving, Object cluster, Object kernel) {}
+
+    private Status status() {
+        FuseSession mounted = session;
+        return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device().toString(),
+                ProcessHandle.current().pid(), version, serving, node.status(), mounted == null ? null : mounted.statistics());
+    }
+
+    private String sync(String argument) throws ControlException {
+        try {
+            node.sync(argument.isEmpty() ? OPERATION_DEADLINE_NS : TimeUnit.MILLISECONDS.toNanos(Long.parseLong(argument)));
+            return "";
+        } catch (FsException e) {
+            throw new ControlException("could not publish what was written (" + e.errno() + "): check that etcd and the device answer");
+        } catch (NumberFormatException e) {
+            throw new ControlException("'" + argument + "' is not a number of ms");
+        }
+    }
+
+    private String setLevel(String name) throws ControlException {
+        log.setLevel(Log.levelOf(name).orElseThrow(() -> new ControlException("log level '" + name + "' is none of error, warn, info, debug, trace")));
+        return "";
+    }
+
+    private void handleSignals() {
+        Signal.handle(new Signal("TERM"), signal -> stopSignal());
+        Signal.handle(new Signal("INT"), signal -> stopSignal());
+        Signal.handle(new Signal("HUP"), signal -> rereadLogging());
+    }
+
+    private void stopSignal() {
+        boolean first = stopSignals.incrementAndGet() == 1;
+        if (first && !serving && session == null) {
+            main.interrupt();
+        } else if (first) {
+            unmountForSignal();
+        }
+    }
+
+    /** Waits a while for a busy mount, less after a second signal, then takes it from its place and cuts off who still has files open. */
+    private void unmountForSignal() {
+        try {
+            long untilNs = clock.nowNs() + BUSY_WAIT_NS;
+            while (true) {
+                try {
+                    session.unmount();
+                    return;
+                } catch (LinuxException e) {
+                    if (e.errno() != ErrorNumbers.EBUSY) {
+                        throw e;
+                    }
+                }
+                if (clock.nowNs() >= untilNs || stopSignals.get() > 1) {
+                    break;
+                }
+                clock.sleep(BUSY_RETRY_NS);
+            }
+            LOG.log(Level.WARNING, "the mount is busy, detaching it directory=" + session.mountPoint());
+            session.detach();
+            if (session.awaitUnmounted(DETACHED_WAIT_S, TimeUnit.SECONDS).isEmpty()) {
+                LOG.log(Level.WARNING, "files are still open, cutting their processes off");
+                session.abort();
+            }
+        } catch (IOException e) {
+            LOG.log(Level.ERROR, "cannot unmount: " + e.getMessage());
+            session.abort();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void rereadLogging() {
+        try {
+            log.reopen();
+            log.setLevel(Files.exists(LOG_LEVEL_FILE) ? Log.levelOf(Files.readString(LOG_LEVEL_FILE).strip()).orElse(options.logLevel()) : options.logLevel());
+        } catch (IOException e) {
+            LOG.log(Level.WARNING, "cannot open the log again: " + e.getMessage());
+        }
+    }
+
+    private void uncaught(Thread thread, Throwable thrown) {
+        LOG.log(Level.ERROR, "thread " + thread.getName() + " ended", thrown);
+        stopNow("internal error: " + thrown);
+    }
+
+    /**
+     * Nothing may reach the device or be answered from now on: no undo, no shutdown hooks. The mount stays where it is and fails every call; taken away,
+     * programs would go on in the directory below it. The next mount there clears it.
+     */
+    private void stopNow(String reason) {
+        Thread.ofPlatform().daemon().name("stop-limit").start(() -> {
+            try {
+                Thread.sleep(ABORT_LIMIT);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            Runtime.getRuntime().halt(ExitCode.STOPPED);
+        });
+        LOG.log(Level.ERROR, "stopping: " + reason);
+        if (session == null) {
+            System.err.println("etcfs mount: the node stopped: " + reason);
+        } else {
+            session.abort();
+        }
+        try {
+            Files.deleteIfExists(runDirectory.socket(options.filesystem(), options.node()));
+            if (options.pidFile() != null) {
+                Files.deleteIfExists(options.pidFile());
+            }
+        } catch (IOException e) {
+            LOG.log(Level.DEBUG, "files of a stopped daemon stay: " + e.getMessage());
+        }
+        Runtime.getRuntime().halt(ExitCode.STOPPED);
+    }
+
+    private static Refusal refusal(String message) {
+        return new Refusal(ExitCode.MOUNT_FAILED, message);
+    }
+}

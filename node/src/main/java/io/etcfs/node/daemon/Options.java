@@ -1,0 +1,17 @@
+package io.etcfs.node.daemon;
+
+import java.nio.file.Path;
+import java.util.logging.Level;
+
+/**
+ * What a mount is to be.
+ *
+ * @param filesystem its name
+ * @param mountPoint as the user named it
+ * @param mountFlags MS_* of mount(2)
+ * @param pidFile    to be written once the mount serves and removed at the end, or null
+ * @param logFile    null: standard error
+ * @param background who started the daemon waits for a report on standard output and then goes
+ */
+public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, Path device, String node, long mountFlags, Path pidFile, Path logFile, Level logLevel,
+        boolean background) {}
