@@ -53,16 +53,16 @@ public final class DeviceUse {
         Map<String, Object> stat = stat(device);
         boolean isBlock = ((int) stat.get("mode") & S_IFMT) == S_IFBLK;
         Path real = device.toRealPath();
-        return isBlock ? blockDeviceUse(real, (int) stat.get("rdev")) : fileUse(real);
+        return isBlock ? blockDeviceUse(real, (long) stat.get("rdev")) : fileUse(real);
     }
 
     private static Map<String, Object> stat(Path device) throws IOException {
         return Files.readAttributes(device, "unix:mode,rdev");
     }
 
-    private Optional<String> blockDeviceUse(Path device, int rdev) throws IOException {
-        int major = rdev >>> 8 & 0xfff;
-        int minor = rdev & 0xff | rdev >>> 12 & 0xfff00;
+    private Optional<String> blockDeviceUse(Path device, long rdev) throws IOException {
+        int major = (int) (rdev >>> 8 & 0xfff);
+        int minor = (int) (rdev & 0xff | rdev >>> 12 & 0xfff00);
         for (MountInfo mount : mounts) {
             if (mount.major() == major && mount.minor() == minor || isSameFile(mount.source(), device)) {
                 return Optional.of("is mounted on " + mount.mountPoint());

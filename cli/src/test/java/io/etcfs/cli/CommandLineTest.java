@@ -1,0 +1,120 @@
+package io.etcfs.cli;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.cli.ctl.Ctl;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import picocli.CommandLine;
+
+/** Exit codes and what goes to which stream. */
+class CommandLineTest {
+    /** Nobody listens on port 1. */
+    private static final String[] NO_ETCD = {"--etcd", "127.0.0.1:1"};
+
+    @TempDir
+    private Path directory;
+
+    record Ended(int exitCode, String out, String err) {}
+
+    private static Ended run(Object program, String... arguments) {
+        StringWriter out = new StringWriter();
+        StringWriter err = new StringWriter();
+        CommandLine line = Program.commandLine(program).setOut(new PrintWriter(out)).setErr(new PrintWriter(err));
+        int exitCode = line.execute(arguments);
+        return new Ended(exitCode, out.toString(), err.toString());
+    }
+
+    private static Ended etcfs(String... arguments) {
+        return run(new Etcfs(), arguments);
+    }
+
+    private static void assertOneLine(int exitCode, String start, String part, Ended ended) {
+        assertEquals(exitCode, ended.exitCode(), ended.toString());
+        assertEquals("", ended.out());
+        assertEquals(ended.err().length() - 1, ended.err().indexOf('\n'), ended.err());
+        assertTrue(ended.err().startsWith(start) && ended.err().contains(part), ended.err());
+    }
+
+    @Test
+    void helpAndVersionGoToStandardOutput() {
+        for (String[] arguments : new String[][] {{"--help"}, {"mkfs", "--help"}, {"mount", "--help"}, {"umount", "-h"}, {"version"}, {"--version"}, {"mount", "--version"}}) {
+            Ended ended = etcfs(arguments);
+            assertEquals(0, ended.exitCode());
+            assertEquals("", ended.err());
+            assertTrue(!ended.out().isEmpty());
+        }
+        Ended ended = run(new Ctl(), "status", "--help");
+        assertEquals(0, ended.exitCode());
+        assertTrue(ended.out().contains("Exit code: 0 healthy, 1 degraded, 3 down"), ended.out());
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "2 | etcfs: |",
+        "2 | etcfs: | format",
+        "2 | etcfs mkfs: | mkfs",
+        "2 | etcfs mkfs: | mkfs /dev/x --name a --arena-size many",
+        "2 | etcfs mkfs: | mkfs /dev/x --name a --forc",
+        "1 | etcfs mount: | mount",
+        "1 | etcfs mount: | mount a /mnt",
+        "1 | etcfs mount: | mount a /mnt --device /dev/x --mystery",
+        "1 | etcfs umount: | umount",
+    })
+    void wrongUsageIsOneLine(int exitCode, String start, String arguments) {
+        assertOneLine(exitCode, start, "--help'", etcfs(arguments == null ? new String[0] : arguments.split(" ")));
+    }
+
+    @Test
+    void mkfsNamesTheBadInput() throws Exception {
+        Path small = directory.resolve("small");
+        Files.write(small, new byte[1 << 20]);
+        assertOneLine(1, "etcfs mkfs: ", "--etcd", etcfs("mkfs", small.toString(), "--name", "a", "--etcd", ""));
+        assertOneLine(1, "etcfs mkfs: ", "not host:port", etcfs("mkfs", small.toString(), "--name", "a", "--etcd", "nohost"));
+        assertOneLine(1, "etcfs mkfs: ", "--name 'a b'", etcfs("mkfs", small.toString(), "--name", "a b", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mkfs: ", "/none does not exist", etcfs("mkfs", directory + "/none", "--name", "a", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mkfs: ", "neither a block device", etcfs("mkfs", directory.toString(), "--name", "a", NO_ETCD[0], NO_ETCD[1]));
+    }
+
+    @Test
+    void mountNamesTheBadInput() {
+        assertOneLine(1, "etcfs mount: ", "--no-fencer", etcfs("mount", "a", "/mnt", "--device", "/dev/x", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mount: ", "--node 'a/b'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--node", "a/b", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mount: ", "filesystem name '-'", etcfs("mount", "--device", "/dev/x", "--no-fencer", NO_ETCD[0], NO_ETCD[1], "--", "-", "/mnt"));
+        assertOneLine(1, "etcfs mount: ", "--log-level 'loud'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--log-level", "loud", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mount: ", "'bogus'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "-o", "_netdev,nofail,ro,bogus", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mount: ", "--etcd", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--etcd", ""));
+    }
+
+    @Test
+    void umountOfNoMountIs32() {
+        assertOneLine(32, "etcfs umount: ", "not mounted", etcfs("umount", directory.toString()));
+        assertOneLine(32, "etcfs umount: ", "not mounted", etcfs("umount", directory + "/none/x"));
+        assertOneLine(32, "etcfs umount: ", "not EtcFS", etcfs("umount", "/proc"));
+    }
+
+    @Test
+    void ctlOptionsStandBeforeOrAfterTheCommand() {
+        assertOneLine(2, "etcfsctl: ", "--name=NAME", run(new Ctl(), "--etcd", "127.0.0.1:1", "df"));
+        assertOneLine(2, "etcfsctl: ", "command is missing", run(new Ctl(), "--name", "a"));
+        assertOneLine(2, "etcfsctl", "output", run(new Ctl(), "-o", "xml", "df"));
+        for (String[] arguments : new String[][] {{"--etcd", "127.0.0.1:1", "--name", "a", "-o", "json", "status"}, {"status", "--etcd", "127.0.0.1:1", "--name", "a", "-o", "json"}}) {
+            Ended ended = run(new Ctl(), arguments);
+            assertEquals(3, ended.exitCode());
+            assertTrue(ended.out().startsWith("{\"schema\":1,\"health\":\"down\",\"problems\":[\"etcd does not answer"), ended.out());
+        }
+        assertOneLine(1, "etcfsctl df: ", "etcd does not answer", run(new Ctl(), "--etcd", "127.0.0.1:1", "--name", "a", "df"));
+    }
+
+    @Test
+    void syncWithoutADaemonFails() {
+        assertOneLine(1, "etcfsctl sync: ", "no daemon of filesystem 'none-of-these'", run(new Ctl(), "--name", "none-of-these", "sync"));
+    }
+}

@@ -1,0 +1,128 @@
+package io.etcfs.cli.ctl;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.google.protobuf.ByteString;
+import com.google.protobuf.MessageLite;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Arena;
+import io.etcfs.core.record.proto.BatchMarker;
+import io.etcfs.core.record.proto.Departed;
+import io.etcfs.core.record.proto.Generation;
+import io.etcfs.core.record.proto.Lock;
+import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.Session;
+import io.etcfs.core.record.proto.SessionRef;
+import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.record.proto.Want;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.StoreStatus;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ReportsTest {
+    private static final Keys KEYS = new Keys("fs");
+    private static final long MIB = 1 << 20;
+    /** Five arenas and a half. */
+    private static final Super SUPER = Super.newBuilder().setName("fs").setFormatVersion(1).setBlockSize(4096).setArenaSize(16 * MIB).setDeviceSize(88 * MIB).setEtcdClusterId(0xabcL)
+            .setFilesystemUuid(ByteString.copyFrom(new byte[16])).setCreatedAtNs(1_500_000_000L).build();
+    private static final StoreStatus.Member LEADER = new StoreStatus.Member("a:2379", "3.6.16", 0x11, true, null);
+    private static final StoreStatus.Member DEAD = new StoreStatus.Member("b:2379", null, 0, false, "refused");
+
+    private static KeyValue record(Key key, MessageLite value) {
+        return new KeyValue(key, value.toByteArray(), 100, 200, 1, 0x77);
+    }
+
+    private static StoreStatus etcd(long size, long inUse, long quota, StoreStatus.Member... members) {
+        return new StoreStatus(0xabcL, 500, size, inUse, quota, List.of(members));
+    }
+
+    private static SpaceReport space() {
+        return SpaceReport.of(KEYS, SUPER, 3,
+                List.of(record(KEYS.arena("n1", 0), Arena.newBuilder().setFreeBlocks(1000).build()), record(KEYS.arena("n2", 2), Arena.newBuilder().setFreeBlocks(4096).build())),
+                List.of(record(KEYS.freeArena(1), Arena.newBuilder().setFreeBlocks(4096).build())));
+    }
+
+    @Test
+    void spaceCountsEveryByteOnce() {
+        SpaceReport space = space();
+        assertEquals(new SpaceReport.Arenas(6, 2, 1, 3), space.arenas());
+        assertEquals(88 * MIB, space.totalBytes());
+        // Used: what is not free of arena 0, with the label's block.
+        assertEquals((4096 - 1000) * 4096L, space.usedBytes());
+        assertEquals(space.totalBytes(), space.usedBytes() + space.freeBytes());
+        assertEquals(List.of(new SpaceReport.Node("n1", 1, 4095 * 4096L, 3095 * 4096L, 1000 * 4096L), new SpaceReport.Node("n2", 1, 16 * MIB, 0, 16 * MIB)), space.nodes());
+    }
+
+    @Test
+    void aHealthyFilesystem() {
+        List<KeyValue> records = List.of(
+                record(KEYS.membership("n1"), Membership.newBuilder().setHost("h1").setVersion("1.0").setSinceNs(2_000_000_000L).build()),
+                record(KEYS.session("n1"), Session.newBuilder().setLease(0xff).build()),
+                record(KEYS.generation("n1"), Generation.newBuilder().setGeneration(4).build()),
+                record(KEYS.batch("n1"), BatchMarker.newBuilder().setNumber(9).build()),
+                record(KEYS.generation("n2"), Generation.newBuilder().setGeneration(1).build()),
+                record(KEYS.departed("n2"), Departed.newBuilder().setAtNs(3_000_000_000L).build()));
+        StatusReport report = StatusReport.of(KEYS, etcd(10, 5, 100, LEADER), SUPER, records, space());
+        assertEquals(List.of(), report.problems());
+        assertEquals(0, report.health().exitCode());
+        assertEquals("{\"schema\":1,\"health\":\"healthy\",\"problems\":[],"
+                + "\"filesystem\":{\"name\":\"fs\",\"uuid\":\"00000000-0000-0000-0000-000000000000\",\"format_version\":1,\"block_size_bytes\":4096,\"created_at\":\"1970-01-01T00:00:01.500Z\"},"
+                + "\"etcd\":{\"cluster_id\":\"abc\",\"revision\":500,\"db_size_bytes\":10,\"db_in_use_bytes\":5,\"quota_bytes\":100,"
+                + "\"members\":[{\"endpoint\":\"a:2379\",\"member_id\":\"11\",\"version\":\"3.6.16\",\"leader\":true,\"error\":null}]},"
+                + "\"nodes\":[{\"node\":\"n1\",\"state\":\"up\",\"address\":null,\"host\":\"h1\",\"instance_id\":null,\"boot_id\":null,\"version\":\"1.0\",\"since\":\"1970-01-01T00:00:02Z\","
+                + "\"generation\":4,\"session\":100,\"lease\":\"ff\",\"membership_lease\":\"77\",\"last_batch\":9,\"departed_at\":null},"
+                + "{\"node\":\"n2\",\"state\":\"departed\",\"address\":null,\"host\":null,\"instance_id\":null,\"boot_id\":null,\"version\":null,\"since\":null,"
+                + "\"generation\":1,\"session\":null,\"lease\":null,\"membership_lease\":null,\"last_batch\":null,\"departed_at\":\"1970-01-01T00:00:03Z\"}],"
+                + "\"space\":{\"total_bytes\":92274688,\"used_bytes\":12681216,\"free_bytes\":79593472,\"arena_size_bytes\":16777216,"
+                + "\"arenas\":{\"total\":6,\"owned\":2,\"free_pool\":1,\"unclaimed\":3},"
+                + "\"nodes\":[{\"node\":\"n1\",\"arenas\":1,\"total_bytes\":16773120,\"used_bytes\":12677120,\"free_bytes\":4096000},"
+                + "{\"node\":\"n2\",\"arenas\":1,\"total_bytes\":16777216,\"used_bytes\":0,\"free_bytes\":16777216}]}}", Ctl.json(report));
+        assertTrue(Tables.status(report).startsWith("health      healthy\n"));
+    }
+
+    @Test
+    void eachTroubleDegrades() {
+        assertProblem("b:2379 does not answer", etcd(10, 5, 100, LEADER, DEAD), List.of());
+        assertProblem("defragment", etcd(85, 5, 100, LEADER), List.of());
+        assertProblem("--quota-backend-bytes", etcd(85, 80, 100, LEADER), List.of());
+        assertProblem("none of the etcd members", etcd(10, 5, 100, new StoreStatus.Member("a:2379", "3.6.16", 1, false, null)), List.of());
+        assertProblem("was made in etcd cluster abc, this is 1", new StoreStatus(1, 5, 10, 5, 100, List.of(LEADER)), List.of());
+        assertProblem("n3 has no session", etcd(10, 5, 100, LEADER), List.of(record(KEYS.membership("n3"), Membership.getDefaultInstance())));
+        assertProblem("n3 is gone", etcd(10, 5, 100, LEADER), List.of(record(KEYS.batch("n3"), BatchMarker.getDefaultInstance())));
+    }
+
+    private static void assertProblem(String expected, StoreStatus status, List<KeyValue> records) {
+        StatusReport report = StatusReport.of(KEYS, status, SUPER, records, space());
+        assertEquals(1, report.health().exitCode());
+        assertEquals(1, report.problems().size(), report.problems().toString());
+        assertTrue(report.problems().getFirst().contains(expected), report.problems().getFirst());
+        assertTrue(Tables.status(report).contains(report.problems().getFirst()));
+    }
+
+    @Test
+    void tokensAreByResource() {
+        TokensReport report = TokensReport.of(KEYS,
+                List.of(record(KEYS.lockExclusive(5, "n1"), Lock.newBuilder().setSession(8).build()), record(KEYS.lockShared(16, "n2"), Lock.newBuilder().setSession(9).build())),
+                List.of(record(KEYS.want(5, "n2"), Want.newBuilder().setKind(Want.Kind.EXCLUSIVE).setSession(9).build())),
+                List.of(record(KEYS.owner(5), Owner.newBuilder().setNode("n1").setSession(8).setGeneration(2).setEpoch(70)
+                        .addSuspects(SessionRef.newBuilder().setNode("n3").setSession(3)).build())));
+        assertEquals("{\"schema\":1,\"resources\":[{\"resource\":5,\"holders\":[{\"node\":\"n1\",\"mode\":\"exclusive\",\"session\":8}],"
+                + "\"waiters\":[{\"node\":\"n2\",\"kind\":\"exclusive\",\"session\":9}],"
+                + "\"owner\":{\"node\":\"n1\",\"session\":8,\"generation\":2,\"epoch\":70,\"given_up\":false,\"suspects\":[{\"node\":\"n3\",\"session\":3}]}},"
+                + "{\"resource\":16,\"holders\":[{\"node\":\"n2\",\"mode\":\"shared\",\"session\":9}],\"waiters\":[],\"owner\":null}]}", Ctl.json(report));
+        assertEquals("""
+                DIRECTORY  HELD          WANTED        LAST OWNER  EPOCH  SUSPECTS
+                        5  n1:exclusive  n2:exclusive  n1             70  n3
+                       16  n2:shared     -             -               -  -
+                """, Tables.tokens(report));
+    }
+
+    @Test
+    void bytesForPeople() {
+        assertEquals(List.of("0 B", "1023 B", "1.0 KiB", "1.5 GiB"), List.of(Table.bytes(0), Table.bytes(1023), Table.bytes(1024), Table.bytes(3L << 29)));
+    }
+}
