@@ -78,6 +78,17 @@ public final class Dispatcher {
         }
     }
 
+    /** The reply to the call was written, or will not be. To be called after each dispatch, also one that threw. */
+    public void replied(Call call) {
+        if (call.hasGrants()) {
+            try {
+                operations.replied(call);
+            } catch (RuntimeException e) {
+                LOG.log(System.Logger.Level.ERROR, "after the reply to request " + call.unique(), e);
+            }
+        }
+    }
+
     private static void fault(Opcode opcode, Exchange exchange, RuntimeException e) {
         LOG.log(System.Logger.Level.ERROR, "request " + exchange.unique() + " " + opcode + " of node " + exchange.nodeId() + " failed", e);
         if (opcode != Opcode.FORGET && opcode != Opcode.BATCH_FORGET) {

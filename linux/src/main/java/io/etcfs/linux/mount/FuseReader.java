@@ -61,13 +61,16 @@ final class FuseReader implements Runnable {
             session.interrupt(x.interruptedUnique());
             return request;
         }
+        Call call = new Call(x.unique(), x.uid(), x.gid(), x.pid(), false, Call.Interruption.NEVER);
         try {
-            session.dispatcher().dispatch(x, new Call(x.unique(), x.uid(), x.gid(), x.pid(), false, Call.Interruption.NEVER));
+            session.dispatcher().dispatch(x, call);
+            session.reply(descriptor, x, reply);
+            return request;
         } catch (MustWait e) {
             return handOver(request);
+        } finally {
+            session.dispatcher().replied(call);
         }
-        session.reply(descriptor, x, reply);
-        return request;
     }
 
     private Block handOver(Block request) {

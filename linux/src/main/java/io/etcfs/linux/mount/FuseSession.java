@@ -263,9 +263,14 @@ public final class FuseSession implements AutoCloseable {
             reply = pool.take(Exchange.bodyCapacityNeeded(Native.MEMORY, request.request()));
             Exchange x = new Exchange(Native.MEMORY);
             x.pointAt(request.request(), reply.reply(), reply.capacity);
-            dispatcher.dispatch(x, new Call(x.unique(), x.uid(), x.gid(), x.pid(), true, registered));
-            registered.end();
-            reply(descriptor, x, reply);
+            Call call = new Call(x.unique(), x.uid(), x.gid(), x.pid(), true, registered);
+            try {
+                dispatcher.dispatch(x, call);
+                registered.end();
+                reply(descriptor, x, reply);
+            } finally {
+                dispatcher.replied(call);
+            }
         } finally {
             registered.end();
             pool.giveBack(request);

@@ -135,6 +135,9 @@ final class MemoryFilesystem implements Operations {
     }
 
     @Override
+    public void replied(Call call) {}
+
+    @Override
     public Entry lookup(Call call, long parent, byte[] name) throws FsException {
         before.operation("lookup", call, parent, null);
         lookups.incrementAndGet();

@@ -1,0 +1,65 @@
+package io.etcfs.fuse.protocol;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class WaitingRequestsTest {
+    private static final long MS = 1_000_000L;
+
+    private final List<Integer> looks = new ArrayList<>();
+    private boolean dying;
+    private long now = -50 * MS;
+    private final WaitingRequests requests = new WaitingRequests(pid -> {
+        looks.add(pid);
+        return dying;
+    }, () -> now);
+
+    @Test
+    void nobodyIsLookedUpBeforeAnInterrupt() {
+        dying = true;
+        WaitingRequests.Waiting waiting = requests.begin(42, 7);
+        assertFalse(waiting.callerIsDying());
+        assertEquals(List.of(), looks);
+        assertTrue(requests.interrupt(42));
+        assertTrue(waiting.callerIsDying());
+        assertEquals(List.of(7), looks);
+    }
+
+    @Test
+    void looksEvery100MsAfterTheOneInterrupt() {
+        WaitingRequests.Waiting waiting = requests.begin(42, 7);
+        assertTrue(requests.interrupt(42));
+        for (int i = 0; i < 30; i++) {
+            assertFalse(waiting.callerIsDying());
+            now += 10 * MS;
+        }
+        assertEquals(3, looks.size());
+        dying = true;
+        assertTrue(waiting.callerIsDying());
+        dying = false;
+        now += 1_000 * MS;
+        assertTrue(waiting.callerIsDying(), "once dying, always dying");
+        assertEquals(4, looks.size());
+    }
+
+    @Test
+    void anInterruptFindsOnlyItsRequest() {
+        dying = true;
+        WaitingRequests.Waiting first = requests.begin(42, 7);
+        WaitingRequests.Waiting second = requests.begin(44, 8);
+        assertEquals(2, requests.count());
+        assertFalse(requests.interrupt(46));
+        assertTrue(requests.interrupt(44));
+        assertFalse(first.callerIsDying());
+        assertTrue(second.callerIsDying());
+        second.end();
+        second.end();
+        assertFalse(requests.interrupt(44));
+        assertEquals(1, requests.count());
+    }
+}

@@ -1,0 +1,63 @@
+package io.etcfs.linux.process;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class ProcessStatusTest {
+    private static List<String> status(String state, String thread, String shared) {
+        return List.of("Name:\tx", "State:\t" + state, "SigQ:\t0/1", "SigPnd:\t" + thread, "ShdPnd:\t" + shared, "SigBlk:\tffffffffffffffff");
+    }
+
+    @Test
+    void pendingSigkillOrNoLongerThere() {
+        String none = "0000000000000000";
+        assertFalse(ProcessStatus.isDying(status("S (sleeping)", none, none)));
+        assertFalse(ProcessStatus.isDying(status("D (disk sleep)", "fffffffffffffeff", "fffffffffffffeff")));
+        assertTrue(ProcessStatus.isDying(status("D (disk sleep)", "0000000000000100", none)));
+        assertTrue(ProcessStatus.isDying(status("D (disk sleep)", none, "8000000000000100")));
+        assertTrue(ProcessStatus.isDying(status("Z (zombie)", none, none)));
+        assertTrue(ProcessStatus.isDying(status("X (dead)", none, none)));
+    }
+
+    @Test
+    void realProcesses() throws Exception {
+        assertFalse(ProcessStatus.isDying(0));
+        assertFalse(ProcessStatus.isDying((int) ProcessHandle.current().pid()));
+        Process process = new ProcessBuilder("sleep", "60").start();
+        assertFalse(ProcessStatus.isDying((int) process.pid()));
+        process.destroyForcibly().waitFor();
+        assertTrue(ProcessStatus.isDying((int) process.pid()));
+    }
+
+    @Test
+    void namesAreCut() throws Exception {
+        String before = Files.readString(Path.of("/proc/self/comm")).strip();
+        try {
+            OwnProcess.setName("etcfs-daemon-of-a-test");
+            assertEquals("etcfs-daemon-of", Files.readString(Path.of("/proc/self/comm")).strip());
+        } finally {
+            OwnProcess.setName(before);
+        }
+        Thread thread = Thread.ofPlatform().start(() -> {
+            OwnProcess.setThreadName("renamed");
+            try {
+                assertEquals("renamed", Files.readString(Path.of("/proc/thread-self/comm")).strip());
+            } catch (java.io.IOException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        thread.join();
+    }
+
+    @Test
+    void umaskIsTheProcesss() {
+        int before = OwnProcess.setUmask(0123);
+        assertEquals(0123, OwnProcess.setUmask(before));
+    }
+}
