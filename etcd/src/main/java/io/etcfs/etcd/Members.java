@@ -17,6 +17,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import javax.net.ssl.SSLException;
 
 /**
@@ -24,6 +26,13 @@ import javax.net.ssl.SSLException;
  * or threads.
  */
 final class Members implements AutoCloseable {
+    /** Says at each start that there is no native transport. Held, since a logger nobody holds forgets its level. */
+    private static final Logger TRANSPORT_METRICS = Logger.getLogger("io.grpc.netty.TcpMetrics");
+
+    static {
+        TRANSPORT_METRICS.setLevel(Level.WARNING);
+    }
+
     private static final int MAX_INBOUND_BYTES = 64 << 20;
     private static final int CONNECT_TIMEOUT_MS = 2_000;
 

@@ -162,7 +162,7 @@ final class Watches implements AutoCloseable {
         }
     }
 
-    /** One stream from its beginning to its end. Returns why it ended, null if all is closed. */
+    /** One stream from its beginning to its end. Returns why it ended, empty if only a new login was due, null if all is closed. */
     private String followStream() throws InterruptedException {
         Member member = members.awaitReady(LONGEST_PAUSE_NS);
         if (member == null) {
@@ -187,9 +187,9 @@ final class Watches implements AutoCloseable {
             } catch (StoreUnavailableException | StoreRejectedException e) {
                 return e.getMessage();
             }
-        } else {
-            members.failed(member);
+            return "";
         }
+        members.failed(member);
         return "etcd " + member + ": " + failure;
     }
 
@@ -231,7 +231,7 @@ final class Watches implements AutoCloseable {
 
     /** Once for each interruption, not for each attempt to end it. */
     private void log(String failure, boolean streamLasted) {
-        if (streamLasted || !failure.equals(lastLogged)) {
+        if (!failure.isEmpty() && (streamLasted || !failure.equals(lastLogged))) {
             lastLogged = failure;
             LOG.log(System.Logger.Level.WARNING, "watches of etcd are interrupted: {0}", failure);
         }
