@@ -8,11 +8,13 @@ public final class Notification {
     private static final int INVAL_INODE = 2;
     private static final int INVAL_ENTRY = 3;
     private static final int EXPIRE_ONLY = 1;
-    /** Without a name, which can have 255 bytes and a NUL. */
+    /** FUSE_NAME_MAX of fs/fuse/fuse_i.h. */
+    private static final int MAX_NAME_BYTES = 1024;
+    /** Without the name and its NUL. */
     private static final int INVAL_ENTRY_BYTES = Exchange.OUT_HEADER_BYTES + 16;
 
     /** Longest message, in bytes. */
-    public static final int MAX_BYTES = INVAL_ENTRY_BYTES + 1024 + 1;
+    public static final int MAX_BYTES = INVAL_ENTRY_BYTES + MAX_NAME_BYTES + 1;
 
     /** Attributes only. */
     public static int invalidateAttributes(MemorySegment memory, long at, long ino) {
@@ -34,6 +36,9 @@ public final class Notification {
 
     /** {@code expireOnly}: only if {@link Negotiation#canExpireEntries}. */
     public static int invalidateEntry(MemorySegment memory, long at, long parent, byte[] name, boolean expireOnly) {
+        if (name.length > MAX_NAME_BYTES) {
+            throw new IllegalArgumentException("a name of " + name.length + " bytes");
+        }
         int bytes = header(memory, at, INVAL_ENTRY, 16 + name.length + 1);
         Wire.u64(memory, at + 16, parent);
         Wire.u32(memory, at + 24, name.length);

@@ -1,6 +1,7 @@
 package io.etcfs.fuse.protocol;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -33,5 +34,10 @@ class NotificationTest {
                 Notification.invalidateEntry(memory, 8, 0x0102030405060708L, name, false));
         check("25000000 03000000 0000000000000000 0807060504030201 04000000 01000000 6e616d6500",
                 Notification.invalidateEntry(memory, 8, 0x0102030405060708L, name, true));
+    }
+
+    @Test
+    void namesAreBounded() {
+        assertThrows(IllegalArgumentException.class, () -> Notification.invalidateEntry(memory, 8, 1, new byte[1025], false));
     }
 }
