@@ -60,6 +60,8 @@ public final class Inode {
     public final TreeSet<Long> extentRecords = new TreeSet<>();
     /** Small xattrs with their values, large ones with null. */
     public final TreeMap<ByteBuffer, byte[]> xattrs = new TreeMap<>();
+    /** Values of large xattrs that were set here, while the inode is cached. */
+    public final TreeMap<ByteBuffer, byte[]> largeXattrs = new TreeMap<>();
 
     /** The batch that first puts it, or 0 if it was read from etcd. */
     public long bornBatch;

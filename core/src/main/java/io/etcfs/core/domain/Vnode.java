@@ -3,7 +3,6 @@ package io.etcfs.core.domain;
 import io.etcfs.core.fs.Attributes;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.TreeMap;
 
 /**
@@ -23,7 +22,6 @@ public final class Vnode {
     /** Device reads under way, and whether somebody changes its blocks. Readers and the changer exclude each other. */
     public int readers;
     public boolean changing;
-    public int changersWaiting;
 
     /** The kernel may have pages of it. */
     public boolean pagesCached;
@@ -33,10 +31,6 @@ public final class Vnode {
     public long openKeyRevision;
     public static final long OPEN_KEY_UNPUBLISHED = -1;
     public boolean closerRunning;
-
-    /** Handles opened under a session that was lost, with a token that was lost with it: to be looked at again before they are good. */
-    public boolean handlesDoubtful;
-    public boolean handlesLost;
 
     /** Until when the kernel may believe attributes it was given (ns of the clock). */
     public long attributesUntilNs;
@@ -50,7 +44,23 @@ public final class Vnode {
     /** Requests of the kernel that wait for a token and may hold pages of it locked. */
     public final List<WaitingRange> waiting = new ArrayList<>();
 
-    public record WaitingRange(long from, long to, boolean write) {}
+    /** Bytes {@code [from, to)} of a READ or WRITE that waits. */
+    public record WaitingRange(long from, long to, boolean write) {
+        private static final long PAGE = 4096;
+
+        /** The pages that the kernel may hold locked for it: all of a READ's; of a WRITE's the last one if it is not whole. */
+        public long lockedFrom() {
+            return write ? lockedTo() - (partial() ? PAGE : 0) : from / PAGE * PAGE;
+        }
+
+        public long lockedTo() {
+            return (to + PAGE - 1) / PAGE * PAGE;
+        }
+
+        private boolean partial() {
+            return to % PAGE != 0 || from % PAGE != 0 && to - from <= PAGE;
+        }
+    }
 
     public Vnode(long ino, long home, boolean directory) {
         this.ino = ino;
@@ -59,10 +69,6 @@ public final class Vnode {
     }
 
     public boolean inUse() {
-        return lookups > 0 || handles > 0 || readers > 0 || changing || openKeyRevision != 0 || !sideBuffer.isEmpty() || closerRunning || changersWaiting > 0;
-    }
-
-    public Map<Long, byte[]> sideBuffer() {
-        return sideBuffer;
+        return lookups > 0 || handles > 0 || readers > 0 || changing || openKeyRevision != 0 || !sideBuffer.isEmpty() || closerRunning || !waiting.isEmpty() || pages != null;
     }
 }

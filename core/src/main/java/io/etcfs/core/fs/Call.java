@@ -1,16 +1,15 @@
 package io.etcfs.core.fs;
 
+import io.etcfs.core.domain.Domain;
+import java.util.ArrayList;
+import java.util.List;
+
 /**
- * Who asks, and how long an answer may take.
+ * Who asks, how long an answer may take, and what the answer granted.
  *
  * <p>A wait ends with EINTR, while the operation has had no effect, once {@link Interruption#callerIsDying} says so after a FUSE_INTERRUPT.
- *
- * @param unique       the kernel's number of the request, for logs
- * @param uid          the caller's filesystem user id, {@code gid} group id, {@code pid} process (thread) id as the kernel sends them
- * @param mayWait      false: throw {@link MustWait} where the answer would have to wait (for a token, the pipeline, a device access)
- * @param interruption asked while waiting
  */
-public record Call(long unique, int uid, int gid, int pid, boolean mayWait, Interruption interruption) {
+public final class Call {
     /** Whether a waiting caller is to be let go. */
     public interface Interruption {
         Interruption NEVER = () -> false;
@@ -19,7 +18,76 @@ public record Call(long unique, int uid, int gid, int pid, boolean mayWait, Inte
         boolean callerIsDying();
     }
 
+    private final long unique;
+    private final int uid;
+    private final int gid;
+    private final int pid;
+    private final boolean mayWait;
+    private final Interruption interruption;
+    private List<Domain> granted;
+
+    /**
+     * @param unique       the kernel's number of the request, for logs
+     * @param uid          the caller's filesystem user id, {@code gid} group id, {@code pid} process (thread) id as the kernel sends them
+     * @param mayWait      false: throw {@link MustWait} where the answer would have to wait (for a token, the pipeline, etcd)
+     * @param interruption asked while waiting
+     */
+    public Call(long unique, int uid, int gid, int pid, boolean mayWait, Interruption interruption) {
+        this.unique = unique;
+        this.uid = uid;
+        this.gid = gid;
+        this.pid = pid;
+        this.mayWait = mayWait;
+        this.interruption = interruption;
+    }
+
+    public long unique() {
+        return unique;
+    }
+
+    public int uid() {
+        return uid;
+    }
+
+    public int gid() {
+        return gid;
+    }
+
+    public int pid() {
+        return pid;
+    }
+
+    public boolean mayWait() {
+        return mayWait;
+    }
+
+    public Interruption interruption() {
+        return interruption;
+    }
+
     public Call waiting() {
         return mayWait ? this : new Call(unique, uid, gid, pid, true, interruption);
+    }
+
+    /** The answer lets the kernel believe something of the domain: until it is written, the domain's recall waits. Monitor held. */
+    void granted(Domain d) {
+        if (granted == null) {
+            granted = new ArrayList<>(2);
+        }
+        if (!granted.contains(d)) {
+            granted.add(d);
+            d.repliesInFlight++;
+        }
+    }
+
+    /** Whether {@link Operations#replied} has something to do. */
+    public boolean hasGrants() {
+        return granted != null;
+    }
+
+    List<Domain> takeGrants() {
+        List<Domain> taken = granted;
+        granted = null;
+        return taken;
     }
 }

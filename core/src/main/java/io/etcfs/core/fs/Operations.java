@@ -55,6 +55,9 @@ public interface Operations {
     int RENAME_EXCHANGE = 2;
     int RENAME_WHITEOUT = 4;
 
+    /** The answer to the call was written to the kernel, or could not be. To be called after each operation for whose call {@link Call#hasGrants}. */
+    void replied(Call call);
+
     Entry lookup(Call call, long parent, byte[] name) throws FsException;
 
     /** The kernel gives back {@code count} lookups of an inode. Never waits. */

@@ -1,0 +1,480 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.clock.Clock;
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.kernel.KernelCache;
+import io.etcfs.core.pipeline.Pipeline;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.NameHash;
+import io.etcfs.core.record.proto.BatchMarker;
+import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.session.Session;
+import io.etcfs.core.session.StartException;
+import io.etcfs.core.space.InodeNumbers;
+import io.etcfs.core.space.Space;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.token.Blocked;
+import io.etcfs.core.token.Host;
+import io.etcfs.core.token.Tokens;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.random.RandomGenerator;
+
+/** One node of the cluster: its parts put together, and what the kernel asks passed on to them. */
+public final class ClusterNode implements Operations {
+    public record Ports(MetadataStore store, BlockDevice device, Clock clock, Tasks tasks, RandomGenerator random) {}
+
+    /**
+     * @param incarnation       a new name for each process
+     * @param requestDeadlineNs how long an operation waits before it fails with ETIMEDOUT
+     * @param maxTxnOps         operations in one etcd transaction, as etcd is configured (128 by default)
+     */
+    public record Settings(String filesystem, String node, String incarnation, Membership membership, long requestDeadlineNs, int maxTxnOps) {}
+
+    public static final long DEFAULT_DEADLINE_NS = 20_000_000_000L;
+    private static final long SESSION_TTL_S = 2;
+    private static final long MEMBERSHIP_TTL_S = 10;
+    private static final long USAGE_FRESH_NS = 50_000_000L;
+    private static final System.Logger LOG = System.getLogger(ClusterNode.class.getName());
+
+    private final Node node;
+    private final Settings settings;
+    private final OpenFiles openFiles;
+    private final Names names;
+    private final Bytes bytes;
+    private Consumer<String> onStop = reason -> {};
+    private FilesystemStatus lastStatus;
+    private long lastStatusNs = Long.MIN_VALUE / 2;
+    private boolean stopped;
+
+    public ClusterNode(Ports ports, Settings settings, Super superblock) {
+        this.settings = settings;
+        Monitor monitor = new Monitor(ports.clock());
+        Keys keys = new Keys(settings.filesystem());
+        NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
+        // Every task of the node ends it if it ends with an Error: nobody else would notice.
+        Tasks tasks = (name, body) -> ports.tasks().start(name, () -> {
+            try {
+                body.run();
+            } catch (Monitor.Stopped e) {
+                LOG.log(System.Logger.Level.DEBUG, "task {0} ended with the node", name);
+            } catch (Error | RuntimeException e) {
+                if (!(e instanceof NodeStoppedError)) {
+                    LOG.log(System.Logger.Level.ERROR, "task " + name + " failed", e);
+                }
+                stop(String.valueOf(e.getMessage() == null ? e : e.getMessage()));
+            }
+        });
+        Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
+        Pipeline pipeline = new Pipeline(monitor, ports.store(), ports.device(), session, keys, settings.node(), settings.maxTxnOps());
+        Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node());
+        long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;
+        Space space = new Space(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
+        InodeNumbers numbers = new InodeNumbers(monitor, ports.store(), tasks, session, keys, ports.random());
+        Vnodes vnodes = new Vnodes();
+        KernelView view = new KernelView(monitor, session, vnodes, nameHash);
+        Journal journal = new Journal(pipeline, space, keys, settings.node());
+        Waiting waiting = new Waiting(monitor, settings.requestDeadlineNs());
+        node = new Node(monitor, ports.store(), ports.device(), tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
+        openFiles = new OpenFiles(node);
+        names = new Names(node, openFiles);
+        bytes = new Bytes(node, openFiles);
+        tokens.host(new TokenHost());
+        session.listener(new SessionListener());
+    }
+
+    // ---- life
+
+    /** Called once, when the node may do nothing more: cut the kernel off and end the process. */
+    public void onStop(Consumer<String> handler) {
+        this.onStop = handler;
+    }
+
+    /** Opens the session, reads what this node owns and begins to publish. */
+    public void start() throws StartException {
+        node.session().open();
+        node.space().start();
+        node.pipeline().start(node.tasks());
+        node.tokens().start();
+        openFiles.cleanUpAfterRestart();
+    }
+
+    public void attachKernel(KernelCache kernel) {
+        node.view().attach(kernel);
+    }
+
+    /** Ends the node as a crash would: nothing more is published, every operation fails. */
+    private void stop(String reason) {
+        node.monitor().lock();
+        try {
+            if (stopped) {
+                return;
+            }
+            stopped = true;
+        } finally {
+            node.monitor().unlock();
+        }
+        LOG.log(System.Logger.Level.ERROR, "node stops: {0}", reason);
+        endParts();
+        node.session().abandon();
+        onStop.accept(reason);
+    }
+
+    private void endParts() {
+        node.waiting().stop();
+        node.pipeline().stop();
+        node.tokens().stop();
+        node.space().stop();
+    }
+
+    /** Everything acknowledged so far is published when it returns. */
+    public void sync(long timeoutNs) throws FsException {
+        push(new Call(0, 0, 0, 0, true, Call.Interruption.NEVER), timeoutNs);
+        try {
+            node.pipeline().flushDevice();
+        } catch (io.etcfs.core.device.DeviceException e) {
+            throw new FsException(Errno.EIO);
+        }
+    }
+
+    private void push(Call call, long timeoutNs) throws FsException {
+        long until = node.monitor().nowNs() + timeoutNs;
+        long[] upTo = {-1};
+        node.waiting().run(call, a -> {
+            if (upTo[0] < 0) {
+                upTo[0] = node.pipeline().lastNumber();
+            }
+            if (!node.pipeline().published(upTo[0])) {
+                node.pipeline().push(upTo[0]);
+                if (node.monitor().nowNs() > until) {
+                    throw new FsException(Errno.ETIMEDOUT);
+                }
+                throw Blocked.INSTANCE;
+            }
+            return null;
+        });
+    }
+
+    /**
+     * A clean departure, after the kernel was unmounted: everything is published, every token and arena given back, the departure recorded. If the time
+     * does not suffice the node goes like one that crashed, and its session and membership end by themselves.
+     */
+    public void leave(long timeoutNs) {
+        long until = node.monitor().nowNs() + timeoutNs;
+        boolean clean = false;
+        try {
+            sync(timeoutNs);
+            clean = node.tokens().releaseAll(until);
+            sync(Math.max(1, until - node.monitor().nowNs()));
+            clean = clean && node.space().releaseArenas();
+        } catch (FsException e) {
+            LOG.log(System.Logger.Level.WARNING, "not everything could be published before leaving: {0}", e.errno());
+        }
+        endParts();
+        if (clean) {
+            node.session().close(2_000_000_000L);
+        } else {
+            LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
+            node.session().abandon();
+        }
+    }
+
+    public NodeStatus status() {
+        return node.monitor().with(() -> {
+            Tokens.Counters t = node.tokens().counters();
+            Pipeline.Counters p = node.pipeline().counters();
+            return new NodeStatus(settings.node(), node.session().revision(), Math.max(0, node.session().trustedUntilNs() - node.monitor().nowNs()), node.session().generation(), t.held(),
+                    t.acquires(), t.recalls(), p.batches(), p.operations(), p.blocksWritten(), p.waiting(), node.space().arenaCount(), node.vnodes().count(), openFiles.count());
+        });
+    }
+
+    private final class TokenHost implements Host {
+        @Override
+        public void dropCached(Domain domain, boolean keepShared) {
+            node.view().dropCached(domain, keepShared);
+        }
+
+        @Override
+        public boolean busy(Domain domain) {
+            for (Vnode v : node.vnodes().withHome(domain.id)) {
+                if (v.readers > 0 || v.changing) {
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        @Override
+        public void pinOpenFiles(Domain domain) {
+            openFiles.pin(domain);
+        }
+
+        @Override
+        public int openFiles(Domain domain) {
+            return openFiles.pinCount(domain);
+        }
+
+        @Override
+        public void loaded(Domain domain) {
+            domain.remainders.forEach((ino, deadFrom) -> openFiles.finishRemainder(domain.id, ino));
+        }
+
+        @Override
+        public void lost(Domain domain) {
+            node.view().lost(domain);
+        }
+    }
+
+    private final class SessionListener implements Session.Listener {
+        @Override
+        public void sessionLost() {
+            node.monitor().lock();
+            try {
+                node.pipeline().sessionLost();
+                node.tokens().sessionLost();
+            } finally {
+                node.monitor().unlock();
+            }
+        }
+
+        @Override
+        public void awaitDeviceQuiet() {
+            node.pipeline().awaitDeviceQuiet();
+        }
+
+        @Override
+        public void sessionReopened(BatchMarker markerFound) {
+            node.monitor().lock();
+            try {
+                node.pipeline().settle(markerFound, settings.incarnation());
+            } finally {
+                node.monitor().unlock();
+            }
+            node.tokens().takeBack();
+            node.monitor().lock();
+            try {
+                node.pipeline().sessionRestored();
+            } finally {
+                node.monitor().unlock();
+            }
+        }
+    }
+
+    // ---- operations
+
+    @Override
+    public void replied(Call call) {
+        node.monitor().lock();
+        try {
+            List<Domain> grants = call.takeGrants();
+            if (grants != null) {
+                for (Domain d : grants) {
+                    d.repliesInFlight--;
+                }
+                node.monitor().changed();
+            }
+        } finally {
+            node.monitor().unlock();
+        }
+    }
+
+    @Override
+    public Entry lookup(Call call, long parent, byte[] name) throws FsException {
+        return names.lookup(call, parent, name);
+    }
+
+    @Override
+    public void forget(long ino, long count) {
+        names.forget(ino, count);
+    }
+
+    @Override
+    public Attr getattr(Call call, long ino, long handle) throws FsException {
+        return names.getattr(call, ino);
+    }
+
+    @Override
+    public Attr setattr(Call call, long ino, Change change) throws FsException {
+        return change.size() != null ? bytes.setSize(call, ino, change) : names.setattr(call, ino, change);
+    }
+
+    @Override
+    public byte[] readlink(Call call, long ino) throws FsException {
+        return names.readlink(call, ino);
+    }
+
+    @Override
+    public Entry symlink(Call call, long parent, byte[] name, byte[] target) throws FsException {
+        return names.symlink(call, parent, name, target);
+    }
+
+    @Override
+    public Entry mknod(Call call, long parent, byte[] name, int mode, int umask, int rdev) throws FsException {
+        return names.mknod(call, parent, name, mode, umask, rdev);
+    }
+
+    @Override
+    public Entry mkdir(Call call, long parent, byte[] name, int mode, int umask) throws FsException {
+        return names.mkdir(call, parent, name, mode, umask);
+    }
+
+    @Override
+    public void unlink(Call call, long parent, byte[] name) throws FsException {
+        names.unlink(call, parent, name);
+    }
+
+    @Override
+    public void rmdir(Call call, long parent, byte[] name) throws FsException {
+        names.rmdir(call, parent, name);
+    }
+
+    @Override
+    public void rename(Call call, long parent, byte[] name, long newParent, byte[] newName, int flags) throws FsException {
+        names.rename(call, parent, name, newParent, newName, flags);
+    }
+
+    @Override
+    public Entry link(Call call, long ino, long newParent, byte[] newName) throws FsException {
+        return names.link(call, ino, newParent, newName);
+    }
+
+    @Override
+    public Opened open(Call call, long ino, int flags, boolean killPrivileges) throws FsException {
+        return bytes.open(call, ino, flags, killPrivileges);
+    }
+
+    @Override
+    public Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) throws FsException {
+        return names.create(call, parent, name, mode, umask, flags, bytes);
+    }
+
+    @Override
+    public MemorySegment read(Call call, long ino, long handle, long offset, int size, int openFlags, MemorySegment scratch) throws FsException {
+        return bytes.read(call, ino, handle, offset, size, openFlags, scratch);
+    }
+
+    @Override
+    public int write(Call call, long ino, long handle, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges) throws FsException {
+        return bytes.write(call, ino, handle, offset, data, openFlags, fromPageCache, killPrivileges);
+    }
+
+    @Override
+    public void flush(Call call, long ino, long handle, long lockOwner) {
+        // Errors of writes were answered by the writes; there are no locks to release yet.
+    }
+
+    @Override
+    public void release(Call call, long ino, long handle) {
+        node.monitor().lock();
+        try {
+            openFiles.release(handle);
+        } finally {
+            node.monitor().unlock();
+        }
+    }
+
+    @Override
+    public void fsync(Call call, long ino, long handle, boolean dataOnly) throws FsException {
+        bytes.fsync(call, ino, dataOnly);
+    }
+
+    @Override
+    public Opened opendir(Call call, long ino) throws FsException {
+        return node.waiting().run(call, a -> {
+            Vnode v = node.vnodes().require(ino);
+            if (!v.directory) {
+                throw new FsException(Errno.ENOTDIR);
+            }
+            return new Opened(openFiles.open(v, 0).id, 0);
+        });
+    }
+
+    @Override
+    public void readdir(Call call, long ino, long handle, long cookie, boolean withAttributes, DirectorySink sink) throws FsException {
+        names.readdir(call, ino, cookie, withAttributes, sink);
+    }
+
+    @Override
+    public void releasedir(Call call, long ino, long handle) {
+        release(call, ino, handle);
+    }
+
+    /** A directory's names are durable when everything done before is. */
+    @Override
+    public void fsyncdir(Call call, long ino, long handle, boolean dataOnly) throws FsException {
+        push(call, settings.requestDeadlineNs());
+        try {
+            node.pipeline().flushDevice();
+        } catch (io.etcfs.core.device.DeviceException e) {
+            throw new FsException(Errno.EIO);
+        }
+    }
+
+    @Override
+    public FilesystemStatus statfs(Call call) throws FsException {
+        FilesystemStatus fresh = node.monitor().with(() -> node.monitor().nowNs() - lastStatusNs < USAGE_FRESH_NS ? lastStatus : null);
+        if (fresh != null) {
+            return fresh;
+        }
+        if (!call.mayWait()) {
+            throw MustWait.INSTANCE;
+        }
+        try {
+            Space.Usage u = node.space().usage();
+            long files = node.inodeNumbers().upperBound();
+            // Numbers of inodes are not scarce: what limits them is etcd, and its size is not counted in inodes.
+            FilesystemStatus status = new FilesystemStatus(BlockDevice.BLOCK_BYTES, u.totalBlocks(), u.freeBlocks(), u.freeBlocks(), files + (1L << 32), 1L << 32, Names.NAME_MAX);
+            node.monitor().lock();
+            try {
+                lastStatus = status;
+                lastStatusNs = node.monitor().nowNs();
+            } finally {
+                node.monitor().unlock();
+            }
+            return status;
+        } catch (StoreUnavailableException e) {
+            throw new FsException(Errno.ETIMEDOUT);
+        } catch (StoreRejectedException e) {
+            throw new FsException(Errno.EIO);
+        }
+    }
+
+    @Override
+    public void setxattr(Call call, long ino, byte[] name, byte[] value, int flags) throws FsException {
+        names.setxattr(call, ino, name, value, flags);
+    }
+
+    @Override
+    public byte[] getxattr(Call call, long ino, byte[] name) throws FsException {
+        return names.getxattr(call, ino, name);
+    }
+
+    @Override
+    public List<byte[]> listxattr(Call call, long ino) throws FsException {
+        return names.listxattr(call, ino);
+    }
+
+    @Override
+    public void removexattr(Call call, long ino, byte[] name) throws FsException {
+        names.removexattr(call, ino, name);
+    }
+
+    @Override
+    public long lseek(Call call, long ino, long handle, long offset, int whence) throws FsException {
+        return bytes.lseek(call, ino, offset, whence);
+    }
+
+    @Override
+    public void fallocate(Call call, long ino, long handle, long offset, long length, int mode) throws FsException {
+        bytes.fallocate(call, ino, handle, offset, length, mode);
+    }
+}

@@ -1,0 +1,157 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.domain.Dirent;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.file.ExtentMap;
+import io.etcfs.core.pipeline.Pipeline;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Orphan;
+import io.etcfs.core.record.proto.Remainder;
+import io.etcfs.core.space.Space;
+import java.nio.ByteBuffer;
+import java.util.List;
+import java.util.Map;
+
+/** How changes of inodes and names become changes of keys in the open batch. Monitor held, the domains EXCLUSIVE. */
+final class Journal {
+    private final Pipeline pipeline;
+    private final Space space;
+    private final Keys keys;
+    private final String node;
+
+    Journal(Pipeline pipeline, Space space, Keys keys, String node) {
+        this.pipeline = pipeline;
+        this.space = space;
+        this.keys = keys;
+        this.node = node;
+    }
+
+    Pipeline pipeline() {
+        return pipeline;
+    }
+
+    private boolean existed(long bornBatch) {
+        return bornBatch != pipeline.openNumber();
+    }
+
+    void add(Domain dir, Dirent e) {
+        dir.entries.put(e.hash(), e);
+        pipeline.put(keys.dirent(dir.id, e.hash(), e.name()), e::encode, false, 24);
+        pipeline.touch(dir);
+    }
+
+    /** The name stays and is another inode's now. */
+    void replace(Domain dir, Dirent was, Dirent is) {
+        dir.entries.put(is.hash(), is);
+        pipeline.put(keys.dirent(dir.id, is.hash(), is.name()), is::encode, existed(was.bornBatch()), 24);
+        pipeline.touch(dir);
+    }
+
+    void remove(Domain dir, Dirent e) {
+        dir.entries.remove(e.hash());
+        pipeline.delete(keys.dirent(dir.id, e.hash(), e.name()), existed(e.bornBatch()));
+        pipeline.touch(dir);
+    }
+
+    void born(Domain domain, Inode inode) {
+        inode.bornBatch = pipeline.openNumber();
+        domain.inodes.put(inode.ino, inode);
+        changed(domain, inode, true);
+    }
+
+    /** @param data whether fdatasync has to see the change */
+    void changed(Domain domain, Inode inode, boolean data) {
+        if (inode.extentsLoaded) {
+            if ((inode.flags & Inode.FLAG_EXTENT_RECORDS) == 0) {
+                inode.extents.takeDirtyRanges();
+                if (inode.extents.count() > Inode.INLINE_EXTENTS) {
+                    inode.flags |= Inode.FLAG_EXTENT_RECORDS;
+                    List<Extent> all = inode.extents.all();
+                    for (Extent e : all) {
+                        for (long r = e.logicalBlock() / ExtentMap.RANGE_BLOCKS; r <= (e.logicalEnd() - 1) / ExtentMap.RANGE_BLOCKS; r++) {
+                            putExtentRecord(inode, r);
+                        }
+                    }
+                }
+            } else {
+                for (long r : inode.extents.takeDirtyRanges()) {
+                    putExtentRecord(inode, r);
+                }
+            }
+        }
+        pipeline.put(keys.inode(inode.home, inode.ino), inode::encode, existed(inode.bornBatch), 200 + 24 * Math.min(inode.extents.count(), Inode.INLINE_EXTENTS) + inode.symlinkTarget.length);
+        inode.lastBatch = pipeline.openNumber();
+        if (data) {
+            inode.lastDataBatch = inode.lastBatch;
+        }
+        pipeline.touch(domain);
+        space.touched();
+    }
+
+    private void putExtentRecord(Inode inode, long range) {
+        boolean there = inode.extentRecords.contains(range);
+        List<Extent> extents = inode.extents.ofRange(range);
+        if (extents.isEmpty()) {
+            if (there) {
+                inode.extentRecords.remove(range);
+                pipeline.delete(keys.extents(inode.ino, range), true);
+            }
+            return;
+        }
+        inode.extentRecords.add(range);
+        pipeline.put(keys.extents(inode.ino, range), () -> inode.encodeExtentRecord(range), there, 24 * extents.size());
+    }
+
+    /** The inode goes, blocks and all. Its extents are loaded and few enough for one batch. */
+    void delete(Domain domain, Inode inode) {
+        List<Extent> extents = inode.extents.remove(0, Long.MAX_VALUE >> 1);
+        inode.extents.takeDirtyRanges();
+        space.free(extents, domain);
+        for (long r : inode.extentRecords) {
+            pipeline.delete(keys.extents(inode.ino, r), true);
+        }
+        inode.extentRecords.clear();
+        for (Map.Entry<ByteBuffer, byte[]> x : inode.xattrs.entrySet()) {
+            if (x.getValue() == null) {
+                pipeline.delete(keys.xattr(inode.ino, x.getKey().array()), true);
+            }
+        }
+        pipeline.delete(keys.inode(inode.home, inode.ino), existed(inode.bornBatch));
+        domain.inodes.remove(inode.ino);
+        domain.othersOpen.remove(inode.ino);
+        pipeline.touch(domain);
+        space.touched();
+    }
+
+    void putOrphan(Inode inode) {
+        pipeline.put(keys.orphan(inode.ino), () -> Orphan.newBuilder().setHome(inode.home).build().toByteArray(), false, 20);
+    }
+
+    void deleteOrphan(Inode inode) {
+        pipeline.delete(keys.orphan(inode.ino), true);
+    }
+
+    /** This node's {@code open:} and {@code opened:} of the inode, which always go together. */
+    void putOpen(long home, long ino, boolean existed) {
+        pipeline.put(keys.open(home, ino, node), () -> new byte[0], existed, 0);
+        pipeline.put(keys.opened(node, home, ino), () -> new byte[0], existed, 0);
+    }
+
+    void deleteOpen(long home, long ino) {
+        pipeline.delete(keys.open(home, ino, node), true);
+        pipeline.delete(keys.opened(node, home, ino), true);
+    }
+
+    void putRemainder(Domain domain, Inode inode) {
+        domain.remainders.put(inode.ino, inode.deadFrom);
+        long deadFrom = inode.deadFrom;
+        pipeline.put(keys.remainder(inode.home, inode.ino), () -> Remainder.newBuilder().setDeadFrom(deadFrom).build().toByteArray(), true, 20);
+    }
+
+    void deleteRemainder(Domain domain, Inode inode) {
+        domain.remainders.remove(inode.ino);
+        pipeline.delete(keys.remainder(inode.home, inode.ino), true);
+    }
+}

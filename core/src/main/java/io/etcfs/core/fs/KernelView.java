@@ -1,0 +1,407 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.domain.Dirent;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.PageState;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.file.IntervalSet;
+import io.etcfs.core.kernel.KernelCache;
+import io.etcfs.core.record.NameHash;
+import io.etcfs.core.session.Session;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * What the kernel may believe, and how it is made to forget.
+ *
+ * <p>Names and attributes are leases: valid until the session's deadline at most, 0 for a domain that was recalled in the last two seconds and while it is
+ * being recalled. Notifications only shorten that; where they can't be used or do not come back, the token goes when the granted validity is over.
+ *
+ * <p>Pages have no time limit: they are dropped before the token goes. A notification blocks on pages that a request of ours holds locked, so requests on bytes
+ * are answered while the key is still ours, and what they were answered is dropped again. Requests that wait for a token hold nothing yet: their ranges
+ * are left out.
+ */
+final class KernelView {
+    static final long COOL_NS = 2_000_000_000L;
+    /** Validity is never more than this, whatever the session's deadline. */
+    static final long MAX_VALID_NS = 2_000_000_000L;
+    static final long NOTIFY_NS = 50_000_000L;
+    private static final long PROBE_NS = 20_000_000L;
+    private static final long HOPELESS_NS = 300_000_000L;
+    private static final int MAX_NOTIFICATIONS = 1000;
+    private static final long PAGE = BlockDevice.BLOCK_BYTES;
+    private static final long END = Long.MAX_VALUE;
+
+    private final Monitor monitor;
+    private final Session session;
+    private final Vnodes vnodes;
+    private final NameHash nameHash;
+    private KernelCache kernel;
+
+    KernelView(Monitor monitor, Session session, Vnodes vnodes, NameHash nameHash) {
+        this.monitor = monitor;
+        this.session = session;
+        this.vnodes = vnodes;
+        this.nameHash = nameHash;
+    }
+
+    void attach(KernelCache kernel) {
+        this.kernel = kernel;
+    }
+
+    KernelCache kernel() {
+        return kernel;
+    }
+
+    // ---- granting, monitor held
+
+    /** For how long the kernel may believe what is said of the domain now; ns. */
+    private long validity(Domain d) {
+        long now = monitor.nowNs();
+        if (kernel == null || d.recalling || d.giving || d.takeBack || now - d.lastRecalledNs < COOL_NS) {
+            return 0;
+        }
+        long valid = Math.min(MAX_VALID_NS, session.trustedUntilNs() - now);
+        if (valid <= 0) {
+            return 0;
+        }
+        d.validUntilNs = Math.max(d.validUntilNs, now + valid);
+        return valid;
+    }
+
+    long grantName(Call call, Domain d, byte[] name) {
+        long valid = validity(d);
+        if (valid > 0) {
+            if (d.grantedNames.size() >= Domain.MAX_GRANTED_NAMES) {
+                d.grantedTooMany = true;
+            } else {
+                d.grantedNames.add(ByteBuffer.wrap(name));
+            }
+            call.granted(d);
+        }
+        return valid;
+    }
+
+    long grantAttributes(Call call, Domain d, Vnode v) {
+        long valid = validity(d);
+        if (valid > 0) {
+            v.attributesUntilNs = Math.max(v.attributesUntilNs, monitor.nowNs() + valid);
+            call.granted(d);
+        }
+        return valid;
+    }
+
+    /** The kernel may keep pages of the range now. */
+    void answered(Vnode v, long from, long to) {
+        v.pagesCached = true;
+        if (v.pages != null) {
+            v.pages.answered(from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE);
+        }
+    }
+
+    // ---- dropping, without the monitor
+
+    void dropCached(Domain d, boolean keepShared) {
+        if (kernel == null) {
+            return;
+        }
+        if (!keepShared) {
+            dropNames(d);
+        }
+        dropPages(d, keepShared);
+    }
+
+    private void dropNames(Domain d) {
+        List<byte[]> names = new ArrayList<>();
+        List<Boolean> directories = new ArrayList<>();
+        List<Long> inodes = new ArrayList<>();
+        long until;
+        boolean notify;
+        monitor.lock();
+        try {
+            until = d.validUntilNs;
+            long now = monitor.nowNs();
+            if (until <= now) {
+                forgotten(d);
+                return;
+            }
+            for (ByteBuffer b : d.grantedNames) {
+                byte[] name = b.array();
+                Dirent e = d.entry(nameHash.hash63(name), name);
+                names.add(name);
+                directories.add(e != null && e.isDirectory());
+            }
+            for (Vnode v : vnodes.withHome(d.id)) {
+                if (v.attributesUntilNs > now) {
+                    inodes.add(v.ino);
+                }
+            }
+            notify = !d.grantedTooMany && d.namespaceWaiters == 0 && names.size() + inodes.size() <= MAX_NOTIFICATIONS;
+        } finally {
+            monitor.unlock();
+        }
+        if (notify) {
+            Pending entries = new Pending(names.size());
+            for (int i = 0; i < names.size(); i++) {
+                kernel.invalidateEntry(d.id, names.get(i), directories.get(i), entries::done);
+            }
+            Pending attributes = new Pending(inodes.size());
+            boolean back = entries.await(NOTIFY_NS);
+            if (back) {
+                for (long ino : inodes) {
+                    kernel.invalidateAttributes(ino, attributes::done);
+                }
+                back = attributes.await(NOTIFY_NS);
+            }
+            if (back) {
+                monitor.lock();
+                try {
+                    forgotten(d);
+                } finally {
+                    monitor.unlock();
+                }
+                return;
+            }
+        }
+        monitor.lock();
+        try {
+            while (monitor.nowNs() < d.validUntilNs) {
+                monitor.awaitQuietly(d.validUntilNs);
+            }
+            forgotten(d);
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void forgotten(Domain d) {
+        d.validUntilNs = 0;
+        d.grantedNames.clear();
+        d.grantedTooMany = false;
+        for (Vnode v : vnodes.withHome(d.id)) {
+            v.attributesUntilNs = 0;
+        }
+    }
+
+    /** Notifications on their way. */
+    private final class Pending {
+        private int missing;
+
+        Pending(int count) {
+            missing = count;
+        }
+
+        void done() {
+            monitor.lock();
+            try {
+                missing--;
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
+        }
+
+        boolean await(long ns) {
+            monitor.lock();
+            try {
+                long until = monitor.nowNs() + ns;
+                while (missing > 0 && monitor.nowNs() < until) {
+                    monitor.awaitQuietly(until);
+                }
+                return missing <= 0;
+            } finally {
+                monitor.unlock();
+            }
+        }
+    }
+
+    // ---- pages
+
+    /** One notification about a range, and what was answered in it since it was sent. */
+    private final class Notification {
+        final Vnode vnode;
+        final PageState state;
+        final long from;
+        final long to;
+        final long sentNs;
+        final IntervalSet answered = new IntervalSet();
+        boolean back;
+
+        Notification(Vnode vnode, long from, long to) {
+            this.vnode = vnode;
+            this.state = vnode.pages;
+            this.from = from;
+            this.to = to;
+            this.sentNs = monitor.nowNs();
+        }
+
+        void send() {
+            kernel.invalidatePages(vnode.ino, from, to == END ? 0 : to - from, this::done);
+        }
+
+        void done() {
+            monitor.lock();
+            try {
+                back = true;
+                state.outstanding.remove(this);
+                state.dropped.add(from, to);
+                for (long[] gap : answered.intervals()) {
+                    state.dropped.remove(gap[0], gap[1]);
+                }
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
+        }
+    }
+
+    private void dropPages(Domain d, boolean keepShared) {
+        List<Vnode> targets = new ArrayList<>();
+        monitor.lock();
+        try {
+            for (Vnode v : vnodes.withHome(d.id)) {
+                if (v.pagesCached && (!keepShared || v.writableHandles > 0)) {
+                    v.pages = new PageState();
+                    targets.add(v);
+                }
+            }
+            if (targets.isEmpty()) {
+                d.dataClosed = !keepShared;
+                return;
+            }
+        } finally {
+            monitor.unlock();
+        }
+        Map<Vnode, Map<Long, Notification>> probes = new HashMap<>();
+        while (true) {
+            List<Notification> toSend = new ArrayList<>();
+            monitor.lock();
+            try {
+                boolean clean = true;
+                // What became cached meanwhile (a file opened during the recall) has to go, too.
+                if (!keepShared) {
+                    for (Vnode v : vnodes.withHome(d.id)) {
+                        if (v.pagesCached && v.pages == null) {
+                            v.pages = new PageState();
+                            targets.add(v);
+                        }
+                    }
+                }
+                for (Vnode v : targets) {
+                    clean &= plan(v, probes.computeIfAbsent(v, x -> new HashMap<>()), toSend);
+                }
+                if (clean || keepShared && toSend.isEmpty() && targets.stream().allMatch(v -> v.pages.outstanding.isEmpty())) {
+                    d.dataClosed = !keepShared;
+                    for (Vnode v : targets) {
+                        v.pagesCached = keepShared && !v.pages.dropped.missing(0, END).isEmpty();
+                        v.pages = null;
+                    }
+                    return;
+                }
+            } finally {
+                monitor.unlock();
+            }
+            toSend.forEach(Notification::send);
+            monitor.lock();
+            try {
+                if (toSend.stream().noneMatch(n -> n.back)) {
+                    monitor.awaitQuietly(monitor.nowNs() + PROBE_NS);
+                }
+            } finally {
+                monitor.unlock();
+            }
+        }
+    }
+
+    /** Which notifications the inode needs now; true if nothing is left to drop. Monitor held. */
+    private boolean plan(Vnode v, Map<Long, Notification> probes, List<Notification> toSend) {
+        IntervalSet left = new IntervalSet();
+        for (long[] gap : v.pages.dropped.missing(0, END)) {
+            left.add(gap[0], gap[1]);
+        }
+        boolean clean = true;
+        for (Vnode.WaitingRange w : v.waiting) {
+            if (w.lockedFrom() == w.lockedTo()) {
+                continue;
+            }
+            boolean dropped = v.pages.dropped.contains(w.lockedFrom(), w.lockedTo());
+            left.remove(w.lockedFrom(), w.lockedTo());
+            if (w.write() && !dropped) {
+                // The page is locked only if the kernel did not have it whole. A probe tells: soon back means dropped, else it holds nothing.
+                Notification probe = probes.get(w.lockedFrom());
+                if (probe == null) {
+                    probe = new Notification(v, w.lockedFrom(), w.lockedTo());
+                    probes.put(w.lockedFrom(), probe);
+                    v.pages.outstanding.put(probe, probe.answered);
+                    toSend.add(probe);
+                    clean = false;
+                } else if (!probe.back && monitor.nowNs() < probe.sentNs + PROBE_NS) {
+                    clean = false;
+                }
+            }
+        }
+        for (long[] range : left.intervals()) {
+            clean = false;
+            boolean onItsWay = false;
+            for (Object o : v.pages.outstanding.keySet()) {
+                Notification n = (Notification) o;
+                // One that may be stuck behind a request that waits does not count.
+                onItsWay |= n.from <= range[0] && n.to >= range[1] && !stuck(v, n);
+            }
+            if (!onItsWay) {
+                Notification n = new Notification(v, range[0], range[1]);
+                v.pages.outstanding.put(n, n.answered);
+                toSend.add(n);
+            }
+        }
+        return clean;
+    }
+
+    private boolean stuck(Vnode v, Notification n) {
+        for (Vnode.WaitingRange w : v.waiting) {
+            if (w.lockedFrom() < n.to && w.lockedTo() > n.from) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** A change of size that waits while an invalidation of the inode is stuck behind the write-back it holds up. Monitor held. */
+    boolean sizeChangeIsHopeless(Vnode v) {
+        if (v.pages == null) {
+            return false;
+        }
+        for (Object o : v.pages.outstanding.keySet()) {
+            if (monitor.nowNs() > ((Notification) o).sentNs + HOPELESS_NS) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Drops a range and the attributes on this node after a write that the kernel did not place itself. Waits a little at most. */
+    void dropRangeBriefly(long ino, long from, long length) {
+        if (kernel != null) {
+            Pending pending = new Pending(1);
+            kernel.invalidatePages(ino, from, length, pending::done);
+            pending.await(NOTIFY_NS);
+        }
+    }
+
+    /** The session is gone: pages that were cached under its tokens go as soon as the kernel lets them. Monitor held. */
+    void lost(Domain d) {
+        for (Vnode v : vnodes.withHome(d.id)) {
+            if (v.pagesCached && kernel != null) {
+                v.pagesCached = false;
+                kernel.invalidatePages(v.ino, 0, 0, () -> {});
+            }
+        }
+        d.grantedNames.clear();
+        d.grantedTooMany = false;
+    }
+}

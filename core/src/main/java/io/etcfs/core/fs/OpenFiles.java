@@ -1,0 +1,519 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.session.StartException;
+import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.OpResult;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.TxnResult;
+import io.etcfs.core.token.Blocked;
+import io.etcfs.core.token.Need;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+
+/**
+ * Files that are open, and files that outlive their last name because they are: handles, {@code open:}, {@code opened:} and {@code orphan:} keys, and the work
+ * of freeing.
+ *
+ * <p>An inode that is published without a name always has {@code orphan:} and somebody's {@code open:}, and who has that key sees to it. Closing deletes the
+ * key only in a transaction that compares that there is no {@code orphan:} or another {@code open:}; else the node takes X and frees inode, {@code orphan:}
+ * and its {@code open:} in one batch.
+ */
+final class OpenFiles {
+    /** A batch frees blocks of no more bitmaps than this; a file with more is freed in steps. */
+    static final int MAX_SEGMENTS = 40;
+    private static final long REQUEST_NS = 2_000_000_000L;
+    private static final System.Logger LOG = System.getLogger(OpenFiles.class.getName());
+    private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
+
+    static final class Handle {
+        final long id;
+        final Vnode vnode;
+        final int flags;
+
+        Handle(long id, Vnode vnode, int flags) {
+            this.id = id;
+            this.vnode = vnode;
+            this.flags = flags;
+        }
+
+        boolean writable() {
+            return (flags & 3) != 0;
+        }
+    }
+
+    private final Node node;
+    private final Map<Long, Handle> handles = new HashMap<>();
+    private final Set<Long> finishing = new HashSet<>();
+    private long nextHandle = 1;
+
+    OpenFiles(Node node) {
+        this.node = node;
+    }
+
+    // ---- handles, monitor held
+
+    Handle open(Vnode v, int flags) {
+        Handle h = new Handle(nextHandle++, v, flags);
+        handles.put(h.id, h);
+        v.handles++;
+        if (h.writable()) {
+            v.writableHandles++;
+        }
+        return h;
+    }
+
+    Handle get(long id) {
+        return handles.get(id);
+    }
+
+    int count() {
+        return handles.size();
+    }
+
+    void release(long id) {
+        Handle h = handles.remove(id);
+        if (h == null) {
+            return;
+        }
+        Vnode v = h.vnode;
+        v.handles--;
+        if (h.writable()) {
+            v.writableHandles--;
+        }
+        if (v.handles == 0) {
+            considerClosing(v);
+            node.vnodes().dropIfUnused(v);
+        }
+    }
+
+    /** Starts to see to a file that nobody here has open any more, if it needs that. */
+    void considerClosing(Vnode v) {
+        if (v.handles > 0 || v.closerRunning || v.openKeyRevision == 0) {
+            return;
+        }
+        v.closerRunning = true;
+        node.tasks().start("close-" + v.ino, () -> close(v));
+    }
+
+    /** The domain goes: what is open in it is pinned by the same batch. */
+    void pin(Domain d) {
+        for (Vnode v : node.vnodes().withHome(d.id)) {
+            if (v.handles > 0 && !v.directory && d.inodes.containsKey(v.ino)) {
+                pin(v);
+            }
+        }
+    }
+
+    int pinCount(Domain d) {
+        int n = 0;
+        for (Vnode v : node.vnodes().withHome(d.id)) {
+            if (v.handles > 0 && !v.directory) {
+                n++;
+            }
+        }
+        return n;
+    }
+
+    private void pin(Vnode v) {
+        node.journal().putOpen(v.home, v.ino, v.openKeyRevision != 0);
+        v.openKeyRevision = Vnode.OPEN_KEY_UNPUBLISHED;
+    }
+
+    /** The inode's last name is gone in the open batch. Frees it, or makes it an orphan. The home domain is held X. */
+    void lastNameGone(Domain home, Inode inode) {
+        Vnode v = node.vnodes().get(inode.ino, inode.home, false);
+        if (v.handles == 0 && v.openKeyRevision == 0 && !home.openElsewhere(inode.ino) && freeableAtOnce(v, inode)) {
+            node.journal().delete(home, inode);
+            node.vnodes().dropIfUnused(v);
+            return;
+        }
+        node.journal().changed(home, inode, true);
+        node.journal().putOrphan(inode);
+        pin(v);
+        considerClosing(v);
+    }
+
+    private boolean freeableAtOnce(Vnode v, Inode inode) {
+        return inode.extentsLoaded && v.readers == 0 && !v.changing && inode.deadFrom == Long.MAX_VALUE && segments(inode.extents.all()) <= MAX_SEGMENTS
+                && inode.extentRecords.size() <= MAX_SEGMENTS;
+    }
+
+    /** How many bitmaps freeing them changes. */
+    static int segments(List<Extent> extents) {
+        Set<Long> segments = new HashSet<>();
+        for (Extent e : extents) {
+            for (long s = e.deviceBlock() / 4096; s <= (e.deviceBlock() + e.length() - 1) / 4096; s++) {
+                segments.add(s);
+                if (segments.size() > MAX_SEGMENTS) {
+                    return segments.size();
+                }
+            }
+        }
+        return segments.size();
+    }
+
+    // ---- closing, a task of its own
+
+    private enum Step { DONE, AGAIN, NEEDS_EXCLUSIVE, BY_KEY }
+
+    private void close(Vnode v) {
+        try {
+            Step step = node.monitor().with(() -> heldExclusive(v)) ? Step.NEEDS_EXCLUSIVE : Step.BY_KEY;
+            while (step != Step.DONE && !node.waiting().stopped()) {
+                Step next;
+                try {
+                    next = step == Step.NEEDS_EXCLUSIVE ? closeExclusive(v) : closeByKey(v);
+                } catch (FsException e) {
+                    next = Step.AGAIN;
+                }
+                if (next == Step.AGAIN) {
+                    pause();
+                    next = step;
+                }
+                step = next;
+            }
+        } finally {
+            node.monitor().lock();
+            try {
+                v.closerRunning = false;
+                if (v.handles == 0 && v.openKeyRevision != 0 && !node.waiting().stopped()) {
+                    considerClosing(v);
+                }
+                node.vnodes().dropIfUnused(v);
+                node.monitor().changed();
+            } finally {
+                node.monitor().unlock();
+            }
+        }
+    }
+
+    private void pause() {
+        try {
+            node.monitor().clock().sleep(100_000_000L);
+        } catch (InterruptedException e) {
+            throw new io.etcfs.core.clock.Monitor.Stopped();
+        }
+    }
+
+    private boolean heldExclusive(Vnode v) {
+        Domain d = node.tokens().known(v.home);
+        return d != null && d.usable(Mode.EXCLUSIVE);
+    }
+
+    /** Without the token: the key goes if the inode has a name, or somebody else's key. */
+    private Step closeByKey(Vnode v) {
+        Key own = node.keys().open(v.home, v.ino, node.name());
+        Key opened = node.keys().opened(node.name(), v.home, v.ino);
+        List<Compare> guard;
+        long exclusiveSince = node.monitor().with(() -> {
+            Domain d = node.tokens().known(v.home);
+            return d != null && d.held == Mode.EXCLUSIVE ? d.lockRevision : -1L;
+        });
+        try {
+            KeyValue present = node.store().range(own, null, 0, false, 0, REQUEST_NS).only();
+            node.monitor().lock();
+            try {
+                if (v.handles > 0) {
+                    return Step.DONE;
+                }
+                if (v.openKeyRevision == Vnode.OPEN_KEY_UNPUBLISHED && (present == null || !published(v))) {
+                    return Step.AGAIN;
+                }
+                if (present == null) {
+                    v.openKeyRevision = 0;
+                    return Step.DONE;
+                }
+                if (!node.session().trusted()) {
+                    return Step.AGAIN;
+                }
+                guard = node.session().guard().compares();
+            } finally {
+                node.monitor().unlock();
+            }
+            List<Compare> compares = new ArrayList<>(guard);
+            compares.add(Compare.modRevision(own, present.modRevision()));
+            List<Compare> noOrphan = new ArrayList<>(compares);
+            noOrphan.add(Compare.absent(node.keys().orphan(v.ino)));
+            List<Op> go = List.of(Op.delete(own), Op.delete(opened));
+            Outcome o = node.store().commit(new Txn(noOrphan, go, List.of(Op.get(own), new Op.Range(node.keys().opensOf(v.home, v.ino), node.keys().opensOf(v.home, v.ino).prefixEnd(), 0, true))), REQUEST_NS);
+            if (o instanceof Outcome.Committed) {
+                return closed(v);
+            }
+            if (!(o instanceof Outcome.Conflict(TxnResult r))) {
+                return Step.AGAIN;
+            }
+            if (r.ranged(0).only() == null || r.ranged(0).only().modRevision() != present.modRevision()) {
+                return Step.AGAIN;
+            }
+            for (KeyValue other : ((OpResult.Ranged) r.results().get(1)).keyValues()) {
+                if (!node.keys().parseOpen(other.key()).node().equals(node.name())) {
+                    List<Compare> another = new ArrayList<>(compares);
+                    another.add(Compare.exists(other.key()));
+                    return node.store().commit(new Txn(another, go, List.of()), REQUEST_NS) instanceof Outcome.Committed ? closed(v) : Step.AGAIN;
+                }
+            }
+            // Nobody else has it open. If X was ours all the time, nobody can have opened it since.
+            node.monitor().lock();
+            try {
+                Domain d = node.tokens().known(v.home);
+                if (d != null && d.held == Mode.EXCLUSIVE && d.lockRevision == exclusiveSince) {
+                    d.othersOpen.remove(v.ino);
+                }
+            } finally {
+                node.monitor().unlock();
+            }
+            return Step.NEEDS_EXCLUSIVE;
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "open: of inode {0} not closed yet: {1}", v.ino, e.getMessage());
+            return Step.AGAIN;
+        }
+    }
+
+    private boolean published(Vnode v) {
+        Domain d = node.tokens().known(v.home);
+        return d == null || node.pipeline().published(d.lastBatch);
+    }
+
+    private Step closed(Vnode v) {
+        node.monitor().lock();
+        try {
+            v.openKeyRevision = 0;
+            return Step.DONE;
+        } finally {
+            node.monitor().unlock();
+        }
+    }
+
+    /** Under X: an inode with a name only loses the key; one without is freed, in steps if it is large. */
+    private Step closeExclusive(Vnode v) throws FsException {
+        return node.waiting().run(BACKGROUND, a -> {
+            if (v.handles > 0) {
+                return Step.DONE;
+            }
+            node.tokens().require(a, Need.exclusive(v.home));
+            Domain d = node.tokens().domain(v.home);
+            Inode inode = d.inodes.get(v.ino);
+            if (inode == null) {
+                if (!node.pipeline().room(4)) {
+                    throw Blocked.INSTANCE;
+                }
+                node.journal().deleteOpen(v.home, v.ino);
+                forget(v);
+                return Step.DONE;
+            }
+            if (inode.nlink > 0) {
+                if (!node.pipeline().room(4)) {
+                    throw Blocked.INSTANCE;
+                }
+                node.journal().deleteOpen(v.home, v.ino);
+                node.pipeline().touch(d);
+                forget(v);
+                return Step.DONE;
+            }
+            if (d.openElsewhere(v.ino)) {
+                // They see to it. Our key goes in a transaction that compares that theirs is there.
+                if (!published(v)) {
+                    node.pipeline().push(d.lastBatch);
+                    throw Blocked.INSTANCE;
+                }
+                return Step.BY_KEY;
+            }
+            if (!inode.extentsLoaded) {
+                loadExtents(d, inode);
+                throw Blocked.INSTANCE;
+            }
+            if (v.readers > 0 || v.changing || !node.pipeline().room(MAX_SEGMENTS + 12)) {
+                throw Blocked.INSTANCE;
+            }
+            if (!freeTail(d, inode, 0)) {
+                return Step.NEEDS_EXCLUSIVE;
+            }
+            node.journal().delete(d, inode);
+            node.journal().deleteOrphan(inode);
+            node.journal().deleteOpen(v.home, v.ino);
+            if (d.remainders.containsKey(v.ino)) {
+                node.journal().deleteRemainder(d, inode);
+            }
+            forget(v);
+            return Step.DONE;
+        });
+    }
+
+    private void forget(Vnode v) {
+        v.openKeyRevision = 0;
+    }
+
+    /**
+     * Frees from the end of the file towards {@code fromBlock} as much as one batch takes. True if nothing is left there.
+     */
+    private boolean freeTail(Domain d, Inode inode, long fromBlock) {
+        List<Extent> extents = inode.extents.within(fromBlock, Long.MAX_VALUE >> 1);
+        if (segments(extents) <= MAX_SEGMENTS / 2 && inode.extentRecords.size() <= MAX_SEGMENTS / 2) {
+            if (fromBlock > 0) {
+                node.space().free(inode.extents.remove(fromBlock, Long.MAX_VALUE >> 1), d);
+                node.journal().changed(d, inode, true);
+            }
+            return true;
+        }
+        long blocks = 0;
+        long cut = Long.MAX_VALUE >> 1;
+        Set<Long> segments = new HashSet<>();
+        Set<Long> records = new HashSet<>();
+        for (int i = extents.size() - 1; i >= 0; i--) {
+            Extent e = extents.get(i);
+            long from = Math.max(e.logicalBlock(), e.logicalEnd() - 16L * 4096);
+            Extent piece = from > e.logicalBlock() ? e.slice(from, e.logicalEnd()) : e;
+            for (long s = piece.deviceBlock() / 4096; s <= (piece.deviceBlock() + piece.length() - 1) / 4096; s++) {
+                segments.add(s);
+            }
+            records.add(piece.logicalBlock() / 8192);
+            if (blocks > 0 && (segments.size() > MAX_SEGMENTS / 2 || records.size() > MAX_SEGMENTS / 2)) {
+                break;
+            }
+            cut = piece.logicalBlock();
+            blocks += piece.length();
+            if (piece != e) {
+                break;
+            }
+        }
+        node.space().free(inode.extents.remove(cut, Long.MAX_VALUE >> 1), d);
+        node.journal().changed(d, inode, true);
+        return false;
+    }
+
+    // ---- remainders of truncations
+
+    /** Extents at or beyond the inode's {@code dead_from} are to be freed: a task sees to it, unless one does already. Monitor held. */
+    void finishRemainder(long home, long ino) {
+        if (finishing.add(ino)) {
+            node.tasks().start("remainder-" + ino, () -> {
+                try {
+                    while (!node.waiting().stopped() && !remainderStep(home, ino)) {
+                        node.monitor().with(() -> null);
+                    }
+                } finally {
+                    node.monitor().with(() -> finishing.remove(ino));
+                }
+            });
+        }
+    }
+
+    private boolean remainderStep(long home, long ino) {
+        try {
+            return node.waiting().run(BACKGROUND, a -> {
+                node.tokens().require(a, Need.exclusive(home));
+                Domain d = node.tokens().domain(home);
+                Inode inode = d.inodes.get(ino);
+                if (inode == null || inode.deadFrom == Long.MAX_VALUE) {
+                    return true;
+                }
+                Vnode v = node.vnodes().known(ino);
+                if (!inode.extentsLoaded) {
+                    loadExtents(d, inode);
+                    throw Blocked.INSTANCE;
+                }
+                if (v != null && (v.readers > 0 || v.changing) || !node.pipeline().room(MAX_SEGMENTS + 12)) {
+                    throw Blocked.INSTANCE;
+                }
+                if (!freeTail(d, inode, inode.deadFrom)) {
+                    return false;
+                }
+                if (inode.deadFrom == 0) {
+                    node.space().free(inode.extents.remove(0, Long.MAX_VALUE >> 1), d);
+                }
+                inode.deadFrom = Long.MAX_VALUE;
+                node.journal().changed(d, inode, true);
+                node.journal().deleteRemainder(d, inode);
+                node.monitor().changed();
+                return true;
+            });
+        } catch (FsException e) {
+            pause();
+            return false;
+        }
+    }
+
+    // ---- extents in records of their own
+
+    private final Set<Long> loading = new HashSet<>();
+
+    /** Reads the extent records of an inode; the domain is held. Monitor held. */
+    void loadExtents(Domain d, Inode inode) {
+        if (!loading.add(inode.ino)) {
+            return;
+        }
+        node.tasks().start("extents-" + inode.ino, () -> {
+            List<Extent> extents = new ArrayList<>();
+            List<Long> records = new ArrayList<>();
+            boolean ok = false;
+            try {
+                Key from = node.keys().extentsOf(inode.ino);
+                Key end = from.prefixEnd();
+                boolean more = true;
+                while (more) {
+                    var page = node.store().range(from, end, 200, false, 0, REQUEST_NS);
+                    for (KeyValue kv : page.keyValues()) {
+                        records.add(node.keys().parseExtents(kv.key()).range());
+                        extents.addAll(Inode.decodeExtentRecord(kv.value()));
+                        from = kv.key().next();
+                    }
+                    more = page.more();
+                }
+                ok = true;
+            } catch (StoreUnavailableException | StoreRejectedException e) {
+                LOG.log(System.Logger.Level.DEBUG, "extents of {0} not read: {1}", inode.ino, e.getMessage());
+            } catch (com.google.protobuf.InvalidProtocolBufferException e) {
+                throw new io.etcfs.core.session.NodeStoppedError("damaged extents of inode " + inode.ino);
+            } finally {
+                node.monitor().lock();
+                try {
+                    loading.remove(inode.ino);
+                    if (ok && d.held != Mode.NONE && d.inodes.get(inode.ino) == inode && !inode.extentsLoaded) {
+                        inode.extents.load(extents);
+                        inode.extentRecords.addAll(records);
+                        inode.extentsLoaded = true;
+                    }
+                    node.monitor().changed();
+                } finally {
+                    node.monitor().unlock();
+                }
+            }
+        });
+    }
+
+    // ---- start
+
+    /** What an earlier process of this node had open is closed. The new session is there, so that nothing is added behind our back. */
+    void cleanUpAfterRestart() throws StartException {
+        try {
+            for (KeyValue kv : node.store().range(node.keys().openedBy(node.name()), node.keys().openedBy(node.name()).prefixEnd(), 0, true, 0, REQUEST_NS).keyValues()) {
+                var k = node.keys().parseOpened(kv.key());
+                node.monitor().lock();
+                try {
+                    Vnode v = node.vnodes().get(k.ino(), k.home(), false);
+                    v.openKeyRevision = kv.modRevision();
+                    considerClosing(v);
+                } finally {
+                    node.monitor().unlock();
+                }
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new StartException("the files that were open can't be read from etcd: " + e.getMessage());
+        }
+    }
+}

@@ -1,0 +1,164 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.token.Attempt;
+import io.etcfs.core.token.Blocked;
+
+/**
+ * How an operation waits: it is tried under the monitor, and tried again from its beginning after a change, until it goes through, its caller is dying or its
+ * time is over. It has no effect before it goes through.
+ */
+final class Waiting {
+    private static final long LOOK_NS = 100_000_000L;
+
+    private final Monitor monitor;
+    private final long deadlineNs;
+    private volatile boolean stopped;
+
+    Waiting(Monitor monitor, long deadlineNs) {
+        this.monitor = monitor;
+        this.deadlineNs = deadlineNs;
+    }
+
+    interface Body<R> {
+        /** Monitor held. Throws {@link Blocked} to be tried again. */
+        R attempt(Attempt attempt) throws FsException;
+    }
+
+    /** What a request of the kernel holds while it waits, so that recalls know what not to wait for. Monitor held. */
+    interface Held {
+        void begin();
+
+        void end();
+
+        /** The wait can't come to an end: answer EINTR. */
+        default boolean hopeless() {
+            return false;
+        }
+    }
+
+    static final Held NOTHING = new Held() {
+        @Override
+        public void begin() {}
+
+        @Override
+        public void end() {}
+    };
+
+    /** The request may hold the directories' locks in the kernel. */
+    static Held directories(Domain... domains) {
+        return new Held() {
+            @Override
+            public void begin() {
+                for (Domain d : domains) {
+                    d.namespaceWaiters++;
+                }
+            }
+
+            @Override
+            public void end() {
+                for (Domain d : domains) {
+                    d.namespaceWaiters--;
+                }
+            }
+        };
+    }
+
+    /** The request may hold pages of the range locked. */
+    static Held pages(Vnode vnode, long from, long to, boolean write) {
+        Vnode.WaitingRange range = new Vnode.WaitingRange(from, to, write);
+        return new Held() {
+            @Override
+            public void begin() {
+                vnode.waiting.add(range);
+            }
+
+            @Override
+            public void end() {
+                vnode.waiting.remove(range);
+            }
+        };
+    }
+
+    void stop() {
+        stopped = true;
+        monitor.with(() -> {
+            monitor.changed();
+            return null;
+        });
+    }
+
+    boolean stopped() {
+        return stopped;
+    }
+
+    <R> R run(Call call, Body<R> body) throws FsException {
+        return run(call, NOTHING, body);
+    }
+
+    <R> R run(Call call, Held held, Body<R> body) throws FsException {
+        Attempt attempt = new Attempt(call.mayWait());
+        monitor.lock();
+        try {
+            long until = 0;
+            boolean began = false;
+            try {
+                while (true) {
+                    if (stopped) {
+                        throw new FsException(Errno.EIO);
+                    }
+                    try {
+                        return body.attempt(attempt);
+                    } catch (Blocked b) {
+                        if (!call.mayWait()) {
+                            throw MustWait.INSTANCE;
+                        }
+                    }
+                    long now = monitor.nowNs();
+                    if (until == 0) {
+                        until = now + deadlineNs;
+                        held.begin();
+                        began = true;
+                        monitor.changed();
+                    } else if (now >= until) {
+                        throw new FsException(Errno.ETIMEDOUT);
+                    }
+                    try {
+                        monitor.await(Math.min(until, now + LOOK_NS));
+                    } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                        throw new FsException(Errno.EINTR);
+                    }
+                    if (held.hopeless() || dying(call)) {
+                        throw new FsException(Errno.EINTR);
+                    }
+                }
+            } finally {
+                if (began) {
+                    held.end();
+                }
+            }
+        } finally {
+            attempt.unpin();
+            if (attempt.holdsPins()) {
+                monitor.changed();
+            }
+            monitor.unlock();
+        }
+    }
+
+    /** Asked without the monitor: it looks into /proc. */
+    private boolean dying(Call call) {
+        if (call.interruption() == Call.Interruption.NEVER) {
+            return false;
+        }
+        monitor.unlock();
+        try {
+            return call.interruption().callerIsDying();
+        } finally {
+            monitor.lock();
+        }
+    }
+}
