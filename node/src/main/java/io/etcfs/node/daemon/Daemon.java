@@ -4,7 +4,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
-import io.etcfs.core.fs.StartException;
+import io.etcfs.core.session.StartException;
 import io.etcfs.core.label.Label;
 import io.etcfs.core.label.LabelException;
 import io.etcfs.core.record.Keys;
