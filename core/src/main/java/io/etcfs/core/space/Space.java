@@ -60,7 +60,9 @@ public final class Space {
     private final Arenas arenas;
     private final long arenaBlocks;
     private final long deviceBlocks;
+    /** Records that are in a batch which is not committed, and those whose batch committed since the present sweep began: it may still see them. */
     private final Set<Key> unfreeing = new HashSet<>();
+    private final Set<Key> unfreed = new HashSet<>();
     private final Map<Long, Unfree.Builder> unfreeOfBatch = new TreeMap<>();
     private long unfreeBatch;
     private long unfreeSequence;
@@ -381,7 +383,10 @@ public final class Space {
     }
 
     private void sweep() throws StoreUnavailableException, StoreRejectedException, InvalidProtocolBufferException {
-        List<Long> own = monitor.with(() -> arenas.all().stream().map(Arena::id).toList());
+        List<Long> own = monitor.with(() -> {
+            unfreed.clear();
+            return arenas.all().stream().map(Arena::id).toList();
+        });
         for (long id : own) {
             for (KeyValue kv : store.range(keys.unfreeOf(id), keys.unfreeOf(id).prefixEnd(), 500, false, 0, REQUEST_NS).keyValues()) {
                 Unfree record = Unfree.parseFrom(kv.value());
@@ -408,7 +413,7 @@ public final class Space {
             while (!stopping && (!session.trusted() || !pipeline.room(8 + record.getRunsCount()))) {
                 monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
             }
-            if (stopping || !unfreeing.add(key)) {
+            if (stopping || unfreed.contains(key) || !unfreeing.add(key)) {
                 return;
             }
             List<Run> runs = new ArrayList<>();
@@ -420,7 +425,10 @@ public final class Space {
             pipeline.delete(key, true);
             touched();
             releaseWhenCommitted(runs);
-            pipeline.onCommitted(() -> unfreeing.remove(key));
+            pipeline.onCommitted(() -> {
+                unfreeing.remove(key);
+                unfreed.add(key);
+            });
         } finally {
             monitor.unlock();
         }
