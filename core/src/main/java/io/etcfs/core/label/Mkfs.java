@@ -80,6 +80,9 @@ public final class Mkfs {
             requireUnusedName(request, keys);
             create(keys, record);
             try {
+                if (request.force()) {
+                    Signature.wipe(device);
+                }
                 Label.of(record).write(device);
             } catch (DeviceException e) {
                 throw new MkfsException("cannot write the label to " + request.deviceName() + ": " + e.getMessage() + "; " + takeBack(keys, record));

@@ -75,6 +75,18 @@ public final class Signature {
         }
     }
 
+    /** Zeroes every place that {@link #find} looks at, and flushes: later nobody takes the device for what it was. */
+    static void wipe(BlockDevice device) throws DeviceException {
+        long size = device.sizeBytes() & -BlockDevice.BLOCK_BYTES;
+        try (Arena arena = Arena.ofConfined()) {
+            device.write(0, arena.allocate(Math.min(HEAD_BYTES, size), BlockDevice.BLOCK_BYTES));
+            if (size > HEAD_BYTES + TAIL_BYTES) {
+                device.write(size - TAIL_BYTES, arena.allocate(TAIL_BYTES, BlockDevice.BLOCK_BYTES));
+            }
+            device.flush();
+        }
+    }
+
     private static Optional<String> inHead(MemorySegment head) {
         if (Label.hasMagic(head.asSlice(0, Label.BYTES).toArray(ValueLayout.JAVA_BYTE))) {
             return Optional.of("an EtcFS filesystem");

@@ -39,6 +39,8 @@ class SignatureTest {
         byte[] magic = HexFormat.of().parseHex(hex);
         System.arraycopy(magic, 0, device.bytes, offset, magic.length);
         assertEquals(Optional.of(what), Signature.find(device));
+        Signature.wipe(device);
+        assertEquals(Optional.empty(), Signature.find(device));
     }
 
     @Test

@@ -427,6 +427,9 @@ public final class Daemon {
         LOG.log(Level.ERROR, "stopping: " + reason);
         if (session == null) {
             System.err.println("etcfs mount: the node stopped: " + reason);
+            if (options.background()) {
+                System.out.println("failed " + ExitCode.MOUNT_FAILED);
+            }
         } else {
             session.abort();
         }

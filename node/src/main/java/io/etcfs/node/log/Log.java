@@ -22,7 +22,7 @@ import java.util.logging.Logger;
 public final class Log {
     private final Path file;
     private final Logger root = Logger.getLogger("");
-    private final Logger grpc = Logger.getLogger("io.grpc");
+    private final Logger own = Logger.getLogger("io.etcfs");
     private final Writer writer;
 
     private Log(Path file, Writer writer) {
@@ -52,8 +52,8 @@ public final class Log {
 
     /** Libraries are never more talkative than warnings: their finer levels print every frame. */
     public void setLevel(Level level) {
-        root.setLevel(level);
-        grpc.setLevel(level.intValue() > Level.WARNING.intValue() ? level : Level.WARNING);
+        own.setLevel(level);
+        root.setLevel(level.intValue() > Level.WARNING.intValue() ? level : Level.WARNING);
     }
 
     /** A level by the name users give it: error, warn, info, debug, trace. */
