@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Space of the device. {@code freeBytes} is what any node could come by: free blocks of claimed arenas as their owners last published them, and
+ * Space of the device. {@code freeBytes} is what any node could come by: free blocks of claimed arenas, those given back included, as last published, and
  * arenas that nobody has claimed. {@code usedBytes} is the rest, the label's block included.
  */
 record SpaceReport(long totalBytes, long usedBytes, long freeBytes, long arenaSizeBytes, Arenas arenas, List<Node> nodes) {
@@ -36,7 +36,7 @@ record SpaceReport(long totalBytes, long usedBytes, long freeBytes, long arenaSi
         long free = 0;
         for (KeyValue keyValue : owned) {
             Keys.ArenaKey key = keys.parseArena(keyValue.key());
-            long freeHere = Integer.toUnsignedLong(Snapshot.parse(Arena.parser(), keyValue).getFreeBlocks()) * BlockDevice.BLOCK_BYTES;
+            long freeHere = freeBytes(keyValue);
             long[] sums = byNode.computeIfAbsent(key.node(), name -> new long[3]);
             sums[0]++;
             sums[1] += usable(key.id(), arena, device);
@@ -44,7 +44,7 @@ record SpaceReport(long totalBytes, long usedBytes, long freeBytes, long arenaSi
             free += freeHere;
         }
         for (KeyValue keyValue : pool) {
-            free += usable(keys.parseFreeArena(keyValue.key()), arena, device);
+            free += freeBytes(keyValue);
         }
         for (long id = nextArena; id < count; id++) {
             free += usable(id, arena, device);
@@ -53,6 +53,10 @@ record SpaceReport(long totalBytes, long usedBytes, long freeBytes, long arenaSi
                 .map(entry -> new Node(entry.getKey(), entry.getValue()[0], entry.getValue()[1], entry.getValue()[1] - entry.getValue()[2], entry.getValue()[2]))
                 .toList();
         return new SpaceReport(device, device - free, free, arena, new Arenas(count, owned.size(), pool.size(), Math.max(0, count - nextArena)), nodes);
+    }
+
+    private static long freeBytes(KeyValue arena) {
+        return Integer.toUnsignedLong(Snapshot.parse(Arena.parser(), arena).getFreeBlocks()) * BlockDevice.BLOCK_BYTES;
     }
 
     /** Bytes of an arena for file contents: the last may reach beyond the device, and the label has the first block. */

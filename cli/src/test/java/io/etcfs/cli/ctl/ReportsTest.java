@@ -43,7 +43,7 @@ class ReportsTest {
     private static SpaceReport space() {
         return SpaceReport.of(KEYS, SUPER, 3,
                 List.of(record(KEYS.arena("n1", 0), Arena.newBuilder().setFreeBlocks(1000).build()), record(KEYS.arena("n2", 2), Arena.newBuilder().setFreeBlocks(4096).build())),
-                List.of(record(KEYS.freeArena(1), Arena.newBuilder().setFreeBlocks(4096).build())));
+                List.of(record(KEYS.freeArena(1), Arena.newBuilder().setFreeBlocks(4000).build())));
     }
 
     @Test
@@ -51,8 +51,8 @@ class ReportsTest {
         SpaceReport space = space();
         assertEquals(new SpaceReport.Arenas(6, 2, 1, 3), space.arenas());
         assertEquals(88 * MIB, space.totalBytes());
-        // Used: what is not free of arena 0, with the label's block.
-        assertEquals((4096 - 1000) * 4096L, space.usedBytes());
+        // Used: what is not free of arena 0, with the label's block, and of the arena that was given back.
+        assertEquals((4096 - 1000 + 96) * 4096L, space.usedBytes());
         assertEquals(space.totalBytes(), space.usedBytes() + space.freeBytes());
         assertEquals(List.of(new SpaceReport.Node("n1", 1, 4095 * 4096L, 3095 * 4096L, 1000 * 4096L), new SpaceReport.Node("n2", 1, 16 * MIB, 0, 16 * MIB)), space.nodes());
     }
@@ -77,7 +77,7 @@ class ReportsTest {
                 + "\"generation\":4,\"session\":100,\"lease\":\"ff\",\"membership_lease\":\"77\",\"last_batch\":9,\"departed_at\":null},"
                 + "{\"node\":\"n2\",\"state\":\"departed\",\"address\":null,\"host\":null,\"instance_id\":null,\"boot_id\":null,\"version\":null,\"since\":null,"
                 + "\"generation\":1,\"session\":null,\"lease\":null,\"membership_lease\":null,\"last_batch\":null,\"departed_at\":\"1970-01-01T00:00:03Z\"}],"
-                + "\"space\":{\"total_bytes\":92274688,\"used_bytes\":12681216,\"free_bytes\":79593472,\"arena_size_bytes\":16777216,"
+                + "\"space\":{\"total_bytes\":92274688,\"used_bytes\":13074432,\"free_bytes\":79200256,\"arena_size_bytes\":16777216,"
                 + "\"arenas\":{\"total\":6,\"owned\":2,\"free_pool\":1,\"unclaimed\":3},"
                 + "\"nodes\":[{\"node\":\"n1\",\"arenas\":1,\"total_bytes\":16773120,\"used_bytes\":12677120,\"free_bytes\":4096000},"
                 + "{\"node\":\"n2\",\"arenas\":1,\"total_bytes\":16777216,\"used_bytes\":0,\"free_bytes\":16777216}]}}", Ctl.json(report));
