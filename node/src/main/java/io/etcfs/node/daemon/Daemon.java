@@ -57,7 +57,7 @@ import sun.misc.Signal;
  * <p>Order of the start: what is local and cheap is checked first; the lock file is taken before anything is written to etcd; the mount comes last.
  * Whatever fails, what was done before is taken back in the opposite order, and the user gets one line.
  *
- * <p>Ends: by {@code umount}, SIGTERM or SIGINT, with a clean leave and code 0; or, when the node learns that it lost its fence or its journal, by cutting
+ * <p>Ends: by {@code umount}, SIGTERM or SIGINT, with a clean leave and code 0 (2 if something could not be published any more); or, when the node learns that it lost its fence or its journal, by cutting
  * off the kernel and stopping at once with code 77. SIGHUP opens the log file again and reads the log level from /etc/etcfs/log-level.
  */
 public final class Daemon {
@@ -103,8 +103,7 @@ public final class Daemon {
         try (Undo undo = new Undo()) {
             daemon.start(undo);
             ready.accept(daemon.session.mountPoint());
-            daemon.serve();
-            return ExitCode.OK;
+            return daemon.serve();
         } catch (InterruptedException e) {
             throw new Refusal(ExitCode.MOUNT_FAILED, "stopped by a signal before the filesystem was mounted");
         }
@@ -305,10 +304,17 @@ public final class Daemon {
         }
     }
 
-    private void serve() throws InterruptedException {
+    private int serve() throws InterruptedException {
         FuseSession.Ending ending = session.awaitUnmounted();
         serving = false;
         LOG.log(Level.INFO, "mount ended how=" + ending.name().toLowerCase(Locale.ROOT));
+        try {
+            node.sync(LEAVE_TIMEOUT_NS);
+            return ExitCode.OK;
+        } catch (FsException e) {
+            LOG.log(Level.ERROR, "changes of the last moments are lost: they could not be published errno=" + e.errno());
+            return ExitCode.SYSTEM;
+        }
     }
 
     private String control(String command, String argument) throws ControlException {
