@@ -6,6 +6,7 @@ import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.pipeline.DirtyBlocks;
@@ -273,14 +274,14 @@ final class Bytes {
         if (offset < 0) {
             throw new FsException(Errno.EINVAL);
         }
-        boolean append = (openFlags & O_APPEND) != 0 && !fromPageCache;
+        boolean append = (openFlags & O_APPEND) != 0 && !fromPageCache && !Fault.APPEND_PLACED_BY_KERNEL.on();
         if (!append && offset + n > Names.FILE_MAX) {
             throw new FsException(Errno.EFBIG);
         }
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         boolean sync = (openFlags & O_DSYNC) != 0;
         boolean now = sync || (openFlags & O_DIRECT) != 0 || n >= DIRECT_BYTES;
-        if (fromPageCache) {
+        if (fromPageCache && !Fault.WRITE_BACK_WAITS.on()) {
             if (!tryWriteBack(vnode, offset, data)) {
                 return (int) n;
             }
@@ -292,7 +293,8 @@ final class Bytes {
         long placedAt;
         Waiting.Held held = append ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         while (true) {
-            WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges, fromPageCache ? offset : -1, cached(openFlags)));
+            WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges,
+                    fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? offset : -1, cached(openFlags)));
             if (plan == SIDE_BUFFERED) {
                 return (int) n;
             }

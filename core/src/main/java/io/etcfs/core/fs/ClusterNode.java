@@ -6,6 +6,7 @@ import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
@@ -101,6 +102,7 @@ public final class ClusterNode implements Operations {
 
     /** Opens the session, reads what this node owns and begins to publish. */
     public void start() throws StartException {
+        Fault.warn();
         node.session().open();
         node.space().start();
         node.pipeline().start(node.tasks());
@@ -289,7 +291,9 @@ public final class ClusterNode implements Operations {
 
     @Override
     public Entry lookup(Call call, long parent, byte[] name) throws FsException {
-        return names.lookup(call, parent, name);
+        Entry entry = names.lookup(call, parent, name);
+        Fault.delayReply();
+        return entry;
     }
 
     @Override
@@ -359,7 +363,9 @@ public final class ClusterNode implements Operations {
 
     @Override
     public MemorySegment read(Call call, long ino, long handle, long offset, int size, int openFlags, MemorySegment scratch) throws FsException {
-        return bytes.read(call, ino, handle, offset, size, openFlags, scratch);
+        MemorySegment read = bytes.read(call, ino, handle, offset, size, openFlags, scratch);
+        Fault.delayReply();
+        return read;
     }
 
     @Override

@@ -6,6 +6,7 @@ import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.PageState;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.IntervalSet;
 import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.core.record.NameHash;
@@ -99,7 +100,10 @@ final class KernelView {
     /** The kernel may keep pages of the range now. */
     void answered(Vnode v, long from, long to) {
         v.pagesCached = true;
-        if (v.pages != null) {
+        if (Fault.NOTIFY_FROM_HANDLER.on()) {
+            dropRangeBriefly(v.ino, from, to - from);
+        }
+        if (v.pages != null && !Fault.ANSWERED_NOT_DROPPED_AGAIN.on()) {
             v.pages.answered(from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE);
         }
     }
@@ -107,7 +111,7 @@ final class KernelView {
     // ---- dropping, without the monitor
 
     void dropCached(Domain d, boolean keepShared) {
-        if (kernel == null) {
+        if (kernel == null || Fault.CACHE_KEPT_AFTER_RECALL.on()) {
             return;
         }
         if (!keepShared) {
@@ -134,14 +138,14 @@ final class KernelView {
                 byte[] name = b.array();
                 Dirent e = d.entry(nameHash.hash63(name), name);
                 names.add(name);
-                directories.add(e != null && e.isDirectory());
+                directories.add(e != null && e.isDirectory() && !Fault.DIRECTORIES_NOT_ONLY_EXPIRED.on());
             }
             for (Vnode v : vnodes.withHome(d.id)) {
                 if (v.attributesUntilNs > now) {
                     inodes.add(v.ino);
                 }
             }
-            notify = !d.grantedTooMany && d.namespaceWaiters == 0 && names.size() + inodes.size() <= MAX_NOTIFICATIONS;
+            notify = !d.grantedTooMany && (d.namespaceWaiters == 0 || Fault.NOTIFY_WITHOUT_LIMIT.on()) && names.size() + inodes.size() <= MAX_NOTIFICATIONS;
         } finally {
             monitor.unlock();
         }
@@ -151,7 +155,7 @@ final class KernelView {
                 kernel.invalidateEntry(d.id, names.get(i), directories.get(i), entries::done);
             }
             Pending attributes = new Pending(inodes.size());
-            boolean back = entries.await(NOTIFY_NS);
+            boolean back = entries.await(Fault.NOTIFY_WITHOUT_LIMIT.on() ? END / 2 : NOTIFY_NS);
             if (back) {
                 for (long ino : inodes) {
                     kernel.invalidateAttributes(ino, attributes::done);
@@ -326,7 +330,7 @@ final class KernelView {
         }
         boolean clean = true;
         for (Vnode.WaitingRange w : v.waiting) {
-            if (w.lockedFrom() == w.lockedTo()) {
+            if (w.lockedFrom() == w.lockedTo() || Fault.WAITING_RANGES_IGNORED.on()) {
                 continue;
             }
             boolean dropped = v.pages.dropped.contains(w.lockedFrom(), w.lockedTo());
@@ -389,7 +393,7 @@ final class KernelView {
         if (kernel != null) {
             Pending pending = new Pending(1);
             kernel.invalidatePages(ino, from, length, pending::done);
-            pending.await(NOTIFY_NS);
+            pending.await(Fault.NOTIFY_FROM_HANDLER.on() ? END / 2 : NOTIFY_NS);
         }
     }
 

@@ -3,6 +3,7 @@ package io.etcfs.core.fs;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.token.Attempt;
 import io.etcfs.core.token.Blocked;
 
@@ -151,7 +152,7 @@ final class Waiting {
 
     /** Asked without the monitor: it looks into /proc. */
     private boolean dying(Call call) {
-        if (call.interruption() == Call.Interruption.NEVER) {
+        if (call.interruption() == Call.Interruption.NEVER || Fault.KILLED_CALLER_WAITS.on()) {
             return false;
         }
         monitor.unlock();

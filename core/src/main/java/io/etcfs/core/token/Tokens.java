@@ -7,6 +7,7 @@ import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
@@ -786,7 +787,7 @@ public final class Tokens {
             d.holdNs = early < 2 * d.holdNs ? Math.min(MAX_HOLD_NS, d.holdNs * 2) : Math.max(MIN_HOLD_NS, d.holdNs / 2);
             long until = d.validUntilNs > monitor.nowNs() ? Math.max(d.heldSinceNs + d.holdNs, monitor.nowNs() + MIN_HOLD_NS) : d.heldSinceNs + d.holdNs;
             long sessionRevision = session.revision();
-            while (!stopping && (d.pins > 0 || !release && monitor.nowNs() < until || d.repliesInFlight > 0)) {
+            while (!stopping && (d.pins > 0 || !release && monitor.nowNs() < until || d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on())) {
                 monitor.awaitQuietly(Math.max(until, monitor.nowNs() + 1_000_000L));
             }
             List<Domain.WantOf> wants = conflicting(d);
@@ -796,11 +797,16 @@ public final class Tokens {
             }
             downgrade = !release && d.held == Mode.EXCLUSIVE && wants.getFirst().mode() == Mode.SHARED;
             d.namesClosed = true;
-            pipeline.push(pipeline.lastNumber());
+            if (!Fault.HANDOVER_BEFORE_PUBLISH.on()) {
+                pipeline.push(pipeline.lastNumber());
+            }
         } finally {
             monitor.unlock();
         }
         host.dropCached(d, downgrade);
+        if (Fault.HANDOVER_BEFORE_PUBLISH.on()) {
+            giveEarly(d, downgrade);
+        }
         Handover handover;
         monitor.lock();
         try {
@@ -836,6 +842,18 @@ public final class Tokens {
             endRecall(d);
         } finally {
             monitor.unlock();
+        }
+    }
+
+    /** {@link Fault#HANDOVER_BEFORE_PUBLISH}. */
+    private void giveEarly(Domain d, boolean downgrade) {
+        Mode mode = downgrade ? Mode.SHARED : Mode.EXCLUSIVE;
+        List<Op> ops = monitor.with(() -> new Handover(monitor, session, keys, node, d, downgrade, false,
+                conflicting(d).stream().filter(w -> w.mode() == mode).limit(downgrade ? Long.MAX_VALUE : 1).toList()).build());
+        try {
+            store.commit(new Txn(List.of(), ops, List.of()), REQUEST_NS);
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.WARNING, "planted fault: {0}", e.getMessage());
         }
     }
 
