@@ -41,6 +41,9 @@ public final class Domain {
     public long epoch;
     public List<SessionRef> suspects = List.of();
     public long heldSinceNs;
+    /** When a local operation last went through under it, and whether one that waited for it has not had its turn yet. */
+    public long lastUsedNs;
+    public boolean unserved;
     public long holdNs;
     /** Born under its parent's EXCLUSIVE in a batch that is not committed yet: nobody else can know of it. */
     public boolean birthUnpublished;
@@ -52,6 +55,8 @@ public final class Domain {
     public Mode demand = Mode.NONE;
     public long demandUntilNs;
     public boolean acquiring;
+    /** A transaction that would change how it is held is on its way: nothing is given up before its answer. */
+    public boolean asking;
     /** Counts what the watch saw of the resource, so that waiters do not miss it. */
     public long events;
     public long givenRevision;

@@ -59,7 +59,7 @@ final class Handover implements Rider {
 
     @Override
     public int operations() {
-        return keepShared ? 3 + 3 * to.size() : 6;
+        return keepShared ? 3 + 3 * to.size() : 8;
     }
 
     @Override
@@ -92,7 +92,9 @@ final class Handover implements Rider {
             return alone;
         }
         Domain.WantOf w = to.getFirst();
-        List<Compare> compares = new ArrayList<>(nobodyElse(keys, res, node));
+        // Whoever wants EXCLUSIVE may share already.
+        Key theirS = keys.lockShared(res, w.node());
+        List<Compare> compares = new ArrayList<>(noneBut(keys, res, own, theirS));
         compares.add(Compare.createRevision(keys.session(w.node()), w.session()));
         if (from == Mode.SHARED) {
             compares.add(Compare.modRevision(keys.owner(res), domain.ownerRevision));
@@ -103,7 +105,7 @@ final class Handover implements Rider {
             return alone;
         }
         ops.add(new Op.Nested(new Txn(compares,
-                List.of(Op.delete(own), Op.delete(keys.want(res, w.node())), Op.put(keys.lockExclusive(res, w.node()), lock(w.session()), w.lease()),
+                List.of(Op.delete(own), Op.delete(theirS), Op.delete(keys.want(res, w.node())), Op.put(keys.lockExclusive(res, w.node()), lock(w.session()), w.lease()),
                         Op.put(keys.owner(res), next.toByteArray())),
                 alone)));
         return ops;
@@ -111,6 +113,14 @@ final class Handover implements Rider {
 
     static byte[] lock(long session) {
         return Lock.newBuilder().setSession(session).build().toByteArray();
+    }
+
+    /** No lock key of the resource but those two. */
+    private static List<Compare> noneBut(Keys keys, long res, Key one, Key other) {
+        Key all = keys.locksOf(res);
+        Key first = one.compareTo(other) < 0 ? one : other;
+        Key second = first == one ? other : one;
+        return List.of(Compare.noneIn(all, first), Compare.noneIn(first.next(), second), Compare.noneIn(second.next(), all.prefixEnd()));
     }
 
     /** No lock key of the resource but this node's own. */

@@ -54,6 +54,8 @@ public final class Tokens {
     static final long WANT_RENEW_NS = 1_000_000_000L;
     static final long MIN_HOLD_NS = 10_000_000L;
     static final long MAX_HOLD_NS = 100_000_000L;
+    /** A token that no local operation used for this long is not held back from who wants it. */
+    static final long IDLE_NS = 2_000_000L;
     /** A demand that no waiting operation renewed is given up after this. */
     static final long DEMAND_NS = 3_000_000_000L;
     static final long GRACE_NS = 4_000_000_000L;
@@ -175,6 +177,9 @@ public final class Tokens {
             }
         }
         if (all) {
+            for (Need n : needs) {
+                used(domain(n.resource()));
+            }
             return;
         }
         if (needs.length > 1 && attempt.mayWait) {
@@ -203,7 +208,13 @@ public final class Tokens {
             demand(d, mode);
             throw Blocked.INSTANCE;
         }
+        used(d);
         return d;
+    }
+
+    private void used(Domain d) {
+        d.unserved = false;
+        d.lastUsedNs = monitor.nowNs();
     }
 
     private void demand(Domain d, Mode mode) {
@@ -291,6 +302,9 @@ public final class Tokens {
                 Grant.Decision decision = Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, newestSessions(seen.owner()));
                 Grant.Seen before = seen;
                 seen = null;
+                if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d)) {
+                    break;
+                }
                 switch (decision) {
                     case Grant.Adopt(Mode mode, long lockRevision) -> done = adopt(d, mode, sessionRevision);
                     case Grant.Grace() -> pause(RETRY_NS);
@@ -313,6 +327,7 @@ public final class Tokens {
                         seen = asked.seen;
                     }
                 }
+                answered(d);
             }
             if (wantPut != Mode.NONE) {
                 withdrawWant(d.id);
@@ -321,6 +336,7 @@ public final class Tokens {
             monitor.lock();
             try {
                 d.acquiring = false;
+                d.asking = false;
                 if (d.held.atLeast(d.demand) || monitor.nowNs() > d.demandUntilNs) {
                     d.demand = Mode.NONE;
                 } else {
@@ -331,6 +347,26 @@ public final class Tokens {
             } finally {
                 monitor.unlock();
             }
+        }
+    }
+
+    /** A recall that has begun gives up what is held now: nothing may be added to it meanwhile. */
+    private boolean mayAsk(Domain d) {
+        return monitor.with(() -> {
+            d.asking = !d.recalling && !d.giving;
+            return d.asking;
+        });
+    }
+
+    private void answered(Domain d) {
+        monitor.lock();
+        try {
+            if (d.asking) {
+                d.asking = false;
+                monitor.changed();
+            }
+        } finally {
+            monitor.unlock();
         }
     }
 
@@ -575,6 +611,8 @@ public final class Tokens {
             d.epoch = owner == null ? 0 : owner.getEpoch();
             d.suspects = owner == null ? List.of() : List.copyOf(owner.getSuspectsList());
             d.heldSinceNs = monitor.nowNs();
+            d.lastUsedNs = d.heldSinceNs;
+            d.unserved = monitor.nowNs() <= d.demandUntilNs;
             acquires++;
             d.othersOpen.clear();
             for (KeyValue kv : r.ranged(reads).keyValues()) {
@@ -785,10 +823,19 @@ public final class Tokens {
             // Local operations get their turn first; an upgrade that is on its way is let through or refused before anything is dropped.
             long early = monitor.nowNs() - d.heldSinceNs;
             d.holdNs = early < 2 * d.holdNs ? Math.min(MAX_HOLD_NS, d.holdNs * 2) : Math.max(MIN_HOLD_NS, d.holdNs / 2);
-            long until = d.validUntilNs > monitor.nowNs() ? Math.max(d.heldSinceNs + d.holdNs, monitor.nowNs() + MIN_HOLD_NS) : d.heldSinceNs + d.holdNs;
+            long held = d.heldSinceNs + d.holdNs;
+            // Answers that let the kernel believe something may not have been taken in by it yet.
+            long settled = d.validUntilNs > monitor.nowNs() ? monitor.nowNs() + MIN_HOLD_NS : 0;
             long sessionRevision = session.revision();
-            while (!stopping && (d.pins > 0 || !release && monitor.nowNs() < until || d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on())) {
-                monitor.awaitQuietly(Math.max(until, monitor.nowNs() + 1_000_000L));
+            while (!stopping) {
+                long now = monitor.nowNs();
+                long idle = d.unserved ? Long.MAX_VALUE : d.lastUsedNs + IDLE_NS;
+                long until = release ? 0 : Math.max(settled, Math.min(held, idle));
+                boolean inFlight = d.asking || d.pins > 0 || d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on();
+                if (now >= until && !inFlight) {
+                    break;
+                }
+                monitor.awaitQuietly(Math.max(until, now + 1_000_000L));
             }
             List<Domain.WantOf> wants = conflicting(d);
             if (stopping || d.held == Mode.NONE || session.revision() != sessionRevision || !release && wants.isEmpty()) {

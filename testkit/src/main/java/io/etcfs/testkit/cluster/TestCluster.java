@@ -15,12 +15,18 @@ import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.WatchEvent;
+import io.etcfs.core.store.WatchListener;
 import io.etcfs.testkit.device.MemoryDevice;
 import io.etcfs.testkit.store.MemoryStore;
 import io.etcfs.testkit.store.MonotonicClock;
 import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** A filesystem of several nodes in this process. */
@@ -33,7 +39,7 @@ public final class TestCluster implements AutoCloseable {
     public final MetadataStore store;
     public final MemoryDevice device;
     public final Super superblock;
-    /** Why nodes stopped that should not have. */
+    /** Why nodes stopped that should not have, and broken invariants. */
     public final List<String> stopped = new CopyOnWriteArrayList<>();
     private final List<ClusterNode> nodes = new ArrayList<>();
     private int processes;
@@ -54,6 +60,36 @@ public final class TestCluster implements AutoCloseable {
         } catch (StoreRejectedException e) {
             throw new IllegalStateException(e);
         }
+        watchExclusion(keys);
+    }
+
+    /** Follows the lock keys and notes every revision at which an exclusive token is not alone. */
+    private void watchExclusion(Keys keys) {
+        Map<Long, Set<Keys.LockKey>> held = new HashMap<>();
+        store.watch(keys.locks(), keys.locks().prefixEnd(), 1, new WatchListener() {
+            @Override
+            public void changed(long revision, List<WatchEvent> events) {
+                Set<Long> touched = new HashSet<>();
+                for (WatchEvent e : events) {
+                    Keys.LockKey k = keys.parseLock(e.keyValue().key());
+                    Set<Keys.LockKey> holders = held.computeIfAbsent(k.res(), r -> new HashSet<>());
+                    if (e.kind() == WatchEvent.Kind.PUT) {
+                        holders.add(k);
+                    } else {
+                        holders.remove(k);
+                    }
+                    touched.add(k.res());
+                }
+                for (long res : touched) {
+                    if (held.get(res).size() > 1 && held.get(res).stream().anyMatch(Keys.LockKey::exclusive)) {
+                        stopped.add("revision " + revision + ": token " + res + " is held as " + held.get(res));
+                    }
+                }
+            }
+
+            @Override
+            public void resynced(long revision) {}
+        });
     }
 
     public ClusterNode start(String name) throws StartException {

@@ -78,6 +78,35 @@ class TwoNodesTest {
         assertEquals(before, b.freeBlocks());
     }
 
+    /** Both nodes look, upgrade and hand on at once: an upgrade on its way must not meet a handover of what it upgrades. */
+    @Test
+    void upgradesAndHandoversDoNotMeet() throws Exception {
+        a.mkdir("/d");
+        List<Thread> threads = new ArrayList<>();
+        List<Throwable> failures = new java.util.concurrent.CopyOnWriteArrayList<>();
+        for (int t = 0; t < 6; t++) {
+            TestClient c = t % 2 == 0 ? a : b;
+            int id = t;
+            threads.add(Thread.ofVirtual().start(() -> {
+                try {
+                    for (int i = 0; i < 120; i++) {
+                        c.list("/d");
+                        c.write("/d/f" + id, i, new byte[] {(byte) i}, 0);
+                        if (i % 10 == 9) {
+                            c.unlink("/d/f" + id);
+                        }
+                    }
+                } catch (Throwable e) {
+                    failures.add(e);
+                }
+            }));
+        }
+        for (Thread t : threads) {
+            t.join();
+        }
+        assertEquals(List.of(), failures);
+    }
+
     /** Random operations, each on a random node, against a model. */
     @Test
     void alternatingOperationsAgreeWithAModel() throws Exception {
