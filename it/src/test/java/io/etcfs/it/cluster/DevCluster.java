@@ -1,0 +1,340 @@
+package io.etcfs.it.cluster;
+
+import io.etcfs.core.fault.Fault;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+
+/**
+ * Nodes {@code n1}, {@code n2}, ... on one etcd and one loop device, in a directory of their own under /var/tmp. What an earlier process of this kind left
+ * behind is removed first, and a shutdown hook removes this one's, so that neither mounts nor processes outlive the tests.
+ *
+ * <p>This process never touches the mounts itself.
+ */
+public final class DevCluster implements AutoCloseable {
+    private static final Path STATES = Path.of("/var/tmp");
+    private static final String PREFIX = "etcfs-it-recall-";
+    private static final Duration UP_LIMIT = Duration.ofMinutes(4);
+    private static final Duration DOWN_LIMIT = Duration.ofSeconds(90);
+    private static final AtomicInteger NUMBER = new AtomicInteger();
+
+    private final Path root = projectRoot();
+    private final Path state;
+    private final int nodes;
+    private final List<Fault> faults;
+    private final Thread hook = new Thread(this::down);
+    private final Map<Integer, Long> pids = new LinkedHashMap<>();
+    private final Map<Integer, Long> logSeen = new LinkedHashMap<>();
+    private boolean broken;
+
+    private DevCluster(int nodes, List<Fault> faults) {
+        this.nodes = nodes;
+        this.faults = faults;
+        this.state = STATES.resolve(PREFIX + ProcessHandle.current().pid() + "-" + NUMBER.incrementAndGet());
+    }
+
+    /** Starts the nodes, with these rules broken in each daemon. */
+    public static DevCluster up(int nodes, Fault... faults) {
+        removeLeftovers();
+        DevCluster cluster = new DevCluster(nodes, List.of(faults));
+        Runtime.getRuntime().addShutdownHook(cluster.hook);
+        try {
+            cluster.dev(UP_LIMIT, "up", Integer.toString(nodes));
+            for (int i = 1; i <= nodes; i++) {
+                cluster.pids.put(i, Long.parseLong(cluster.dev(DOWN_LIMIT, "pid", "n" + i).strip()));
+            }
+        } catch (RuntimeException | Error e) {
+            String logs = cluster.logTails();
+            cluster.close();
+            throw new AssertionError("the cluster does not start: " + e.getMessage() + "\n" + logs, e);
+        }
+        return cluster;
+    }
+
+    public List<Fault> faults() {
+        return faults;
+    }
+
+    public int nodes() {
+        return nodes;
+    }
+
+    public Path mount(int node) {
+        return state.resolve("mnt/n" + node);
+    }
+
+    public long pid(int node) {
+        return pids.get(node);
+    }
+
+    public Map<Integer, Long> pids() {
+        return Collections.unmodifiableMap(pids);
+    }
+
+    /** Scratch on a local filesystem that goes with the cluster. */
+    Path scratch() {
+        try {
+            return Files.createDirectories(state.resolve("scratch"));
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    /** After a hang or the like: not to be used for another test. */
+    public void markBroken() {
+        broken = true;
+    }
+
+    public boolean isBroken() {
+        return broken;
+    }
+
+    // ---- faults from outside
+
+    /** Stops a daemon (SIGSTOP) until {@link #resume}. */
+    public void pause(int node) {
+        signal("STOP", pid(node));
+    }
+
+    public void resume(int node) {
+        signal("CONT", pid(node));
+    }
+
+    public void pauseEtcd() {
+        etcdPids().forEach(p -> signal("STOP", p));
+    }
+
+    public void resumeEtcd() {
+        etcdPids().forEach(p -> signal("CONT", p));
+    }
+
+    private List<Long> etcdPids() {
+        return dev(DOWN_LIMIT, "etcd", "pid").lines().map(Long::parseLong).toList();
+    }
+
+    public static void signal(String signal, long pid) {
+        run(List.of("kill", "-" + signal, Long.toString(pid)), Map.of(), Duration.ofSeconds(5));
+    }
+
+    // ---- looking
+
+    /** All that etcd has under this filesystem's prefix and this part of the key. */
+    public String keys(String part) {
+        String name = readString(state.resolve("name")).strip();
+        return dev(DOWN_LIMIT, "etcd", "ctl", "get", "--prefix", "--keys-only", "etcfs/" + name + "/" + part);
+    }
+
+    public String etcfsctl(String... args) {
+        List<String> all = new ArrayList<>(List.of("ctl"));
+        all.addAll(List.of(args));
+        return dev(DOWN_LIMIT, all.toArray(String[]::new));
+    }
+
+    /** Fails if a daemon is gone or is not the one that was started. */
+    public void requireServing() {
+        for (Map.Entry<Integer, Long> p : pids.entrySet()) {
+            if (!isAlive(p.getValue())) {
+                markBroken();
+                throw new AssertionError("the daemon of n" + p.getKey() + " has ended\n" + logTails());
+            }
+        }
+    }
+
+    /** Lines of level ERROR that the daemons' logs have gained since the last call. */
+    public List<String> newErrors() {
+        List<String> errors = new ArrayList<>();
+        for (int i = 1; i <= nodes; i++) {
+            List<String> lines = readString(log(i)).lines().toList();
+            long seen = logSeen.getOrDefault(i, 0L);
+            for (String line : lines.subList((int) Math.min(seen, lines.size()), lines.size())) {
+                if (line.contains(" ERROR ")) {
+                    errors.add("n" + i + ": " + line);
+                }
+            }
+            logSeen.put(i, (long) lines.size());
+        }
+        return errors;
+    }
+
+    Path log(int node) {
+        return state.resolve("nodes/n" + node + "/log");
+    }
+
+    /** The end of each daemon's log. */
+    public String logTails() {
+        StringBuilder text = new StringBuilder();
+        for (int i = 1; i <= nodes; i++) {
+            List<String> lines = readString(log(i)).lines().toList();
+            text.append("---- log of n").append(i).append('\n');
+            lines.subList(Math.max(0, lines.size() - 40), lines.size()).forEach(l -> text.append(l).append('\n'));
+        }
+        return text.toString();
+    }
+
+    /** Minor numbers of the nodes' mounts: their directories in fusectl. Read from the kernel's table, which never hangs. */
+    Map<String, Integer> connections() {
+        Map<String, Integer> found = new LinkedHashMap<>();
+        for (String line : readString(Path.of("/proc/self/mountinfo")).split("\n")) {
+            String[] field = line.split(" ");
+            if (field.length > 5 && line.contains(" - fuse.etcfs ") && Path.of(field[4]).startsWith(state.resolve("mnt")) && Path.of(field[4]).getParent().equals(state.resolve("mnt"))) {
+                found.put(field[4], Integer.parseInt(field[2].substring(field[2].indexOf(':') + 1)));
+            }
+        }
+        return found;
+    }
+
+    /** Cuts the kernel off from the daemons, so that whoever hangs in these mounts goes on. */
+    void abortConnections() {
+        markBroken();
+        connections().forEach((point, minor) -> {
+            try {
+                Files.writeString(Path.of("/sys/fs/fuse/connections", Integer.toString(minor), "abort"), "1");
+            } catch (IOException e) {
+                run(List.of("umount", "-f", point), Map.of(), Duration.ofSeconds(10));
+            }
+        });
+    }
+
+    // ---- the end
+
+    @Override
+    public void close() {
+        try {
+            Runtime.getRuntime().removeShutdownHook(hook);
+        } catch (IllegalStateException e) {
+            // The hook is running already, and does what follows.
+            return;
+        }
+        down();
+    }
+
+    private void down() {
+        down(root, state, broken);
+    }
+
+    private static void down(Path root, Path state, boolean broken) {
+        // A test may have left daemons stopped and mounts inside the mounts.
+        for (String pidFile : List.of("nodes/n1/pid", "nodes/n2/pid", "etcd/e1/pid")) {
+            String pid = readString(state.resolve(pidFile)).strip();
+            if (!pid.isEmpty() && readString(Path.of("/proc", pid, "cmdline")).contains(state.toString())) {
+                signal("CONT", Long.parseLong(pid));
+            }
+        }
+        List<String> inner = new ArrayList<>();
+        for (String line : readString(Path.of("/proc/self/mountinfo")).split("\n")) {
+            String[] field = line.split(" ");
+            if (field.length > 5 && Path.of(field[4]).startsWith(state.resolve("mnt")) && Path.of(field[4]).getNameCount() > state.getNameCount() + 2) {
+                inner.add(field[4]);
+            }
+        }
+        Collections.reverse(inner);
+        inner.forEach(point -> run(List.of("umount", "-l", point), Map.of(), Duration.ofSeconds(10)));
+        Result result = run(List.of(root.resolve("dev").toString(), "down"), environment(state, List.of(), broken ? 1 : 20), DOWN_LIMIT);
+        if (result.code != 0) {
+            System.err.println(result.output);
+        }
+    }
+
+    /** Clusters of processes that are gone: killed, or their machine's memory ran out. */
+    private static void removeLeftovers() {
+        try (DirectoryStream<Path> states = Files.newDirectoryStream(STATES, PREFIX + "*")) {
+            for (Path old : states) {
+                String[] words = old.getFileName().toString().substring(PREFIX.length()).split("-");
+                if (words.length == 2 && words[0].chars().allMatch(Character::isDigit) && !isAlive(Long.parseLong(words[0]))) {
+                    down(projectRoot(), old, true);
+                }
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
+    }
+
+    static boolean isAlive(long pid) {
+        // Without a zombie, whose parent may never look.
+        String stat = readString(Path.of("/proc", Long.toString(pid), "stat"));
+        int end = stat.lastIndexOf(')');
+        return end >= 0 && stat.length() > end + 2 && stat.charAt(end + 2) != 'Z';
+    }
+
+    // ---- commands
+
+    private String dev(Duration limit, String... args) {
+        List<String> command = new ArrayList<>(List.of(root.resolve("dev").toString()));
+        command.addAll(List.of(args));
+        Result result = run(command, environment(state, faults, 20), limit);
+        if (result.code != 0) {
+            throw new AssertionError(String.join(" ", command) + " answered " + result.code + ": " + result.error);
+        }
+        return result.output;
+    }
+
+    private static Map<String, String> environment(Path state, List<Fault> faults, int downLimitS) {
+        String options = faults.isEmpty() ? "" : "-Detcfs.faults=" + faults.stream().map(Fault::name).collect(Collectors.joining(","));
+        return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", "1G", "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options);
+    }
+
+    record Result(int code, String output, String error) {}
+
+    /** Runs a command to its end or, after the limit, kills it. Its output goes to files, so that nothing it started holds us. */
+    static Result run(List<String> command, Map<String, String> environment, Duration limit) {
+        File out = null;
+        File err = null;
+        try {
+            out = File.createTempFile("etcfs-it", ".out");
+            err = File.createTempFile("etcfs-it", ".err");
+            ProcessBuilder builder = new ProcessBuilder(command).redirectOutput(out).redirectError(err).redirectInput(new File("/dev/null"));
+            builder.environment().putAll(environment);
+            Process p = builder.start();
+            boolean ended = p.waitFor(limit.toMillis(), TimeUnit.MILLISECONDS);
+            if (!ended) {
+                p.descendants().forEach(ProcessHandle::destroyForcibly);
+                p.destroyForcibly().waitFor(5, TimeUnit.SECONDS);
+            }
+            String error = Files.readString(err.toPath(), StandardCharsets.ISO_8859_1);
+            return new Result(ended ? p.exitValue() : 124, Files.readString(out.toPath(), StandardCharsets.ISO_8859_1), ended ? error : error + "not done in " + limit);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new AssertionError("interrupted while " + command + " was running");
+        } finally {
+            for (File f : Arrays.asList(out, err)) {
+                if (f != null) {
+                    f.delete();
+                }
+            }
+        }
+    }
+
+    /** Empty if there is no such file. */
+    static String readString(Path file) {
+        try {
+            return Files.readString(file, StandardCharsets.ISO_8859_1);
+        } catch (IOException e) {
+            return "";
+        }
+    }
+
+    private static Path projectRoot() {
+        for (Path at = Path.of("").toAbsolutePath(); at != null; at = at.getParent()) {
+            if (Files.isExecutable(at.resolve("dev")) && Files.isDirectory(at.resolve("cli"))) {
+                return at;
+            }
+        }
+        throw new IllegalStateException("not in the project's directory");
+    }
+}
