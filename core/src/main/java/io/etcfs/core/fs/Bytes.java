@@ -44,8 +44,7 @@ final class Bytes {
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
     private static final int DIRECT_BYTES = 64 << 10;
     /** Operations that a write adds to a batch at most; one that would add more is split. */
-    private static final int ROOM = 64;
-    private static final int MAX_WRITE_SEGMENTS = 24;
+    private static final int ROOM = 72;
     private static final int SPLIT_BYTES = 64 << 10;
     /** What fallocate reserves under one holding of the monitor: 64 MiB. */
     private static final long RESERVE_BLOCKS = 16_384;
@@ -281,14 +280,15 @@ final class Bytes {
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         boolean sync = (openFlags & O_DSYNC) != 0;
         boolean now = sync || (openFlags & O_DIRECT) != 0 || n >= DIRECT_BYTES;
+        // Both wait after the bytes were written, for durability and for the kernel's pages: a request that were made a second time for that would append twice.
+        if ((sync || append) && !call.mayWait()) {
+            throw MustWait.INSTANCE;
+        }
         if (fromPageCache && !Fault.WRITE_BACK_WAITS.on()) {
             if (!tryWriteBack(vnode, offset, data)) {
                 return (int) n;
             }
             // X is held: as any other write, and it never waits for a token, as dropping pages waits for it.
-        }
-        if (append && !call.mayWait() && node.monitor().with(() -> vnode.pagesCached)) {
-            throw MustWait.INSTANCE;
         }
         long placedAt;
         Waiting.Held held = append ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
@@ -299,11 +299,14 @@ final class Bytes {
                 return (int) n;
             }
             if (plan == SPLIT) {
+                if (!call.mayWait()) {
+                    throw MustWait.INSTANCE;
+                }
                 // As one write to everybody else on this node (the kernel holds the inode), in several steps to the batches.
                 int done = 0;
                 while (done < n) {
-                    MemorySegment part = data.asSlice(done, Math.min(SPLIT_BYTES, n - done));
-                    done += write(call.waiting(), ino, handle, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges);
+                    MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
+                    done += write(call, ino, handle, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges);
                 }
                 return done;
             }
@@ -312,7 +315,7 @@ final class Bytes {
                 break;
             }
         }
-        if (append && call.mayWait() && node.monitor().with(() -> vnode.pagesCached)) {
+        if (append && node.monitor().with(() -> vnode.pagesCached)) {
             // The kernel may have placed the bytes elsewhere in its cache than where they are.
             node.view().dropRangeBriefly(ino, placedAt, n);
             if (offset != placedAt) {
@@ -347,6 +350,8 @@ final class Bytes {
         /** Old contents to be read first: logical block → where it is; then its bytes. */
         final Map<Long, Long> fetch = new TreeMap<>();
         final Map<Long, MemorySegment> fetched = new HashMap<>();
+        /** Blocks written in part whose old contents are dirty in memory: logical block → device block. */
+        final Map<Long, Long> dirty = new TreeMap<>();
 
         WritePlan(Vnode vnode, Domain domain, Inode inode, long offset, long sessionRevision) {
             this.vnode = vnode;
@@ -468,7 +473,7 @@ final class Bytes {
             node.space().abandon(p.newRuns);
             throw e;
         }
-        if (n > SPLIT_BYTES && segments(p, i, first, end) > MAX_WRITE_SEGMENTS) {
+        if (n > BLOCK && spaceKeys(p, i, first, end) > OpenFiles.MAX_SPACE_KEYS) {
             node.space().abandon(p.newRuns);
             return SPLIT;
         }
@@ -488,14 +493,16 @@ final class Bytes {
             complete(p, data);
             p.complete = true;
         } else {
+            // While the device is accessed the pipeline may write dirty blocks out and forget them.
+            p.dirty.forEach((block, device) -> p.fetched.put(block, MemorySegment.ofArray(dirty.get(device).bytes().toArray(ValueLayout.JAVA_BYTE))));
             v.changing = true;
             node.pipeline().beginDeviceAccess();
         }
         return p;
     }
 
-    /** How many bitmaps the write changes: those of new blocks and of blocks that they replace. */
-    private static int segments(WritePlan p, Inode i, long first, long end) {
+    /** How many records about space the write changes: those of new blocks and of blocks that they replace. */
+    private int spaceKeys(WritePlan p, Inode i, long first, long end) {
         List<Extent> touched = new ArrayList<>();
         for (int k = 0; k < p.newRuns.size(); k++) {
             touched.add(new Extent(p.newLogical.get(k), p.newRuns.get(k).firstBlock(), p.newRuns.get(k).length(), 0, 0));
@@ -503,7 +510,7 @@ final class Bytes {
         if (!p.newRuns.isEmpty()) {
             touched.addAll(i.extents.within(first, end));
         }
-        return OpenFiles.segments(touched);
+        return openFiles.spaceKeys(touched);
     }
 
     /** Notes that the block's old bytes have to be read, unless they are zero, dirty in memory, or written over anyway. */
@@ -515,17 +522,23 @@ final class Bytes {
         }
         long device = deviceBlock(e, block);
         boolean covered = n > 0 && offset <= start && offset + n >= Math.min(i.valid, start + BLOCK);
-        if (!covered && dirty.get(device) == null) {
-            p.fetch.put(block, device);
+        if (!covered) {
+            (dirty.get(device) == null ? p.fetch : p.dirty).put(block, device);
         }
     }
 
     /** Device accesses of a planned write, and its end. False: the session went meanwhile; plan again. */
     private boolean carryOut(Call call, WritePlan p, MemorySegment data) throws FsException {
+        try (Arena arena = Arena.ofConfined()) {
+            return carryOut(call, p, data, arena);
+        }
+    }
+
+    private boolean carryOut(Call call, WritePlan p, MemorySegment data, Arena arena) throws FsException {
         boolean accessed = false;
         try {
             for (Map.Entry<Long, Long> f : p.fetch.entrySet()) {
-                MemorySegment block = Arena.ofAuto().allocate(BLOCK, BLOCK);
+                MemorySegment block = arena.allocate(BLOCK, BLOCK);
                 node.device().read(f.getValue() * BLOCK, block);
                 p.fetched.put(f.getKey(), block);
             }
@@ -606,9 +619,7 @@ final class Bytes {
             if (e != null && !e.unwritten() && b * BLOCK < i.valid && e.epoch() != p.domain.epoch) {
                 DirtyBlocks.Block held = dirty.get(deviceBlock(e, b));
                 if (held != null) {
-                    MemorySegment copy = Arena.ofAuto().allocate(BLOCK, BLOCK);
-                    copy.copyFrom(held.bytes());
-                    old.put(b, copy);
+                    old.put(b, MemorySegment.ofArray(held.bytes().toArray(ValueLayout.JAVA_BYTE)));
                 }
             }
         }
@@ -802,13 +813,13 @@ final class Bytes {
         if (v.changing || v.readers > 0) {
             throw Blocked.INSTANCE;
         }
-        if (!node.pipeline().room(2 * OpenFiles.MAX_SEGMENTS + 16)) {
+        if (!node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS + 16)) {
             throw Blocked.INSTANCE;
         }
         long keep = (size + BLOCK - 1) / BLOCK;
         if (size < i.size || keep < i.extents.end()) {
             List<Extent> gone = i.extents.within(keep, FAR);
-            if (i.deadFrom == Long.MAX_VALUE && OpenFiles.segments(gone) <= OpenFiles.MAX_SEGMENTS && extentRecordsFrom(i, keep) <= OpenFiles.MAX_SEGMENTS) {
+            if (i.deadFrom == Long.MAX_VALUE && openFiles.spaceKeys(gone) <= OpenFiles.MAX_SPACE_KEYS && extentRecordsFrom(i, keep) <= OpenFiles.MAX_SPACE_KEYS) {
                 node.space().free(i.extents.remove(keep, FAR), d);
             } else if (!gone.isEmpty()) {
                 i.deadFrom = Math.min(i.deadFrom, keep);
@@ -920,20 +931,22 @@ final class Bytes {
         while (at < to) {
             long start = at;
             long next = Math.min(to, at + RESERVE_BLOCKS);
-            node.waiting().run(call, a -> {
+            at = node.waiting().run(call, a -> {
                 Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
                 Inode i = inode(d, v);
-                if (v.changing || v.readers > 0 || !node.pipeline().room(2 * OpenFiles.MAX_SEGMENTS)) {
+                if (v.changing || v.readers > 0 || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
                     throw Blocked.INSTANCE;
                 }
-                List<Extent> gone = i.extents.remove(start, next);
+                List<Extent> there = i.extents.within(start, next);
+                int fitting = openFiles.fitting(there);
+                long upTo = fitting == there.size() ? next : there.get(fitting).logicalBlock();
+                List<Extent> gone = i.extents.remove(start, upTo);
                 if (!gone.isEmpty()) {
                     node.space().free(gone, d);
                     node.journal().changed(d, i, true);
                 }
-                return null;
+                return upTo;
             });
-            at = next;
         }
     }
 
@@ -943,10 +956,10 @@ final class Bytes {
         while (at < to) {
             long start = at;
             long next = Math.min(to, at + RESERVE_BLOCKS);
-            node.waiting().run(call, a -> {
+            at = node.waiting().run(call, a -> {
                 Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
                 Inode i = inode(d, v);
-                if (v.changing || !node.pipeline().room(2 * OpenFiles.MAX_SEGMENTS)) {
+                if (v.changing || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
                     throw Blocked.INSTANCE;
                 }
                 if (next > i.deadFrom) {
@@ -981,16 +994,21 @@ final class Bytes {
                     node.space().abandon(runs);
                     throw e;
                 }
+                List<Extent> added = new ArrayList<>();
                 for (int k = 0; k < runs.size(); k++) {
-                    i.extents.put(new Extent(logical.get(k), runs.get(k).firstBlock(), runs.get(k).length(), d.epoch, Extent.FLAG_UNWRITTEN));
+                    added.add(new Extent(logical.get(k), runs.get(k).firstBlock(), runs.get(k).length(), d.epoch, Extent.FLAG_UNWRITTEN));
+                }
+                int fitting = openFiles.fitting(added);
+                node.space().abandon(runs.subList(fitting, runs.size()));
+                for (int k = 0; k < fitting; k++) {
+                    i.extents.put(added.get(k));
                     node.space().reference(runs.get(k));
                 }
-                if (!runs.isEmpty()) {
+                if (fitting > 0) {
                     node.journal().changed(d, i, true);
                 }
-                return null;
+                return fitting == runs.size() ? next : added.get(fitting).logicalBlock();
             });
-            at = next;
         }
     }
 

@@ -7,6 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongConsumer;
 
 /**
  * A shared device in memory with a volatile cache: what was written and not flushed can be lost by {@link #loseUnflushed}. Checks the port's obligations
@@ -19,6 +20,8 @@ public final class MemoryDevice implements BlockDevice {
     private final MemorySegment durable;
     private final Set<Long> unflushed = new HashSet<>();
     private final ReentrantLock lock = new ReentrantLock();
+    /** Runs before each read, with its offset: a test makes the device slow. */
+    public volatile LongConsumer beforeRead = offset -> {};
 
     public MemoryDevice(long sizeBytes) {
         cache = Arena.ofAuto().allocate(sizeBytes, BLOCK_BYTES);
@@ -42,6 +45,7 @@ public final class MemoryDevice implements BlockDevice {
     @Override
     public void read(long offsetBytes, MemorySegment target) throws DeviceException {
         check(offsetBytes, target);
+        beforeRead.accept(offsetBytes);
         lock.lock();
         try {
             target.copyFrom(cache.asSlice(offsetBytes, target.byteSize()));

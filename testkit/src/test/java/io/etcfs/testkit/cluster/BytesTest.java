@@ -1,0 +1,116 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.fs.MustWait;
+import io.etcfs.core.fs.Operations;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Contents of files where accesses, batches and retries of operations meet. */
+@Timeout(120)
+class BytesTest {
+    private static final int O_RDWR = 2;
+    private static final int O_APPEND = 02000;
+    private static final int O_DSYNC = 010000;
+
+    private TestCluster cluster;
+    private Operations node;
+    private TestClient client;
+
+    @BeforeEach
+    void start() throws Exception {
+        cluster = new TestCluster(256L << 20);
+        node = cluster.start("n1");
+        client = new TestClient(node);
+    }
+
+    @AfterEach
+    void stop() {
+        cluster.device.beforeRead = offset -> {};
+        cluster.close();
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private static byte[] random(long seed, int n) {
+        byte[] bytes = new byte[n];
+        new Random(seed).nextBytes(bytes);
+        return bytes;
+    }
+
+    private static Call call(boolean mayWait) {
+        return new Call(1, 0, 0, 1, mayWait, Call.Interruption.NEVER);
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private interface Body<R> {
+        R run(Call call) throws FsException;
+    }
+
+    /** As the transport does: at once if that is possible, else again where it may wait. */
+    private static <R> R request(Body<R> body) throws FsException {
+        try {
+            return body.run(call(false));
+        } catch (MustWait e) {
+            return body.run(call(true));
+        }
+    }
+
+    private Operations.Created create(String name, int flags) throws FsException {
+        return request(c -> node.create(c, 1, name.getBytes(), 0644, 0, O_RDWR | flags));
+    }
+
+    private void write(Operations.Created file, long offset, byte[] data, int flags, boolean fromPageCache) throws FsException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment m = arena.allocate(data.length, 4096);
+            MemorySegment.copy(data, 0, m, ValueLayout.JAVA_BYTE, 0, data.length);
+            request(c -> node.write(c, file.entry().ino(), file.opened().handle(), offset, m, O_RDWR | flags, fromPageCache, false));
+        }
+    }
+
+    /** One block of the write is dirty and written out while the other one is read. */
+    @Test
+    void dirtyBlockIsWrittenOutWhileAnotherIsFetched() throws Exception {
+        byte[] expected = random(1, 12_288);
+        client.write("/f", 0, expected, 0);
+        client.fsync("/f");
+        byte[] small = random(2, 100);
+        client.write("/f", 100, small, 0);
+        System.arraycopy(small, 0, expected, 100, 100);
+        cluster.device.beforeRead = offset -> sleep(150);
+        byte[] large = random(3, 8000);
+        client.write("/f", 1000, large, 0);
+        System.arraycopy(large, 0, expected, 1000, 8000);
+        cluster.device.beforeRead = offset -> {};
+        assertArrayEquals(expected, client.read("/f"));
+        client.fsync("/f");
+        assertArrayEquals(expected, client.read("/f"));
+    }
+
+    @Test
+    void synchronousAppendIsMadeOnce() throws Exception {
+        Operations.Created f = create("f", O_APPEND | O_DSYNC);
+        write(f, 0, "one".getBytes(), O_APPEND | O_DSYNC, false);
+        write(f, 0, "two".getBytes(), O_APPEND | O_DSYNC, false);
+        node.release(call(true), f.entry().ino(), f.opened().handle());
+        assertArrayEquals("onetwo".getBytes(), client.read("/f"));
+    }
+}
