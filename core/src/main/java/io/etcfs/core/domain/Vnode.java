@@ -40,6 +40,8 @@ public final class Vnode {
 
     /** Pages written back from shared mappings while EXCLUSIVE was not held, by file offset. */
     public final TreeMap<Long, byte[]> sideBuffer = new TreeMap<>();
+    /** Bytes of the side buffer were lost: the next fsync says so. */
+    public boolean writeBackFailed;
 
     /** Requests of the kernel that wait for a token and may hold pages of it locked. */
     public final List<WaitingRange> waiting = new ArrayList<>();

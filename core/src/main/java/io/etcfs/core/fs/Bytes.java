@@ -16,6 +16,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -64,8 +65,9 @@ final class Bytes {
         return (flags & O_APPEND) != 0 ? FOPEN_DIRECT_IO : FOPEN_KEEP_CACHE;
     }
 
+    /** Not to be told by O_DIRECT and O_APPEND: fcntl sets them on cached handles, and mappings of any handle are cached. */
     private static boolean cached(int openFlags) {
-        return (openFlags & (O_DIRECT | O_APPEND)) == 0;
+        return (openFlags & Operations.AROUND_CACHE) == 0;
     }
 
     private long now() {
@@ -139,8 +141,10 @@ final class Bytes {
         }
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         long base = offset / BLOCK * BLOCK;
+        // Around the page cache it holds no page locked, and the cache can have its pages: a recall must not leave them out.
+        Waiting.Held held = cached(openFlags) ? Waiting.pages(vnode, offset, offset + size, false) : Waiting.NOTHING;
         while (true) {
-            ReadPlan plan = node.waiting().run(call, Waiting.pages(vnode, offset, offset + size, false), a -> planRead(vnode, offset, size, openFlags, scratch, base));
+            ReadPlan plan = node.waiting().run(call, held, a -> planRead(vnode, offset, size, openFlags, scratch, base));
             if (!plan.reads.isEmpty()) {
                 try {
                     for (DeviceRead r : plan.reads) {
@@ -291,10 +295,10 @@ final class Bytes {
             // X is held: as any other write, and it never waits for a token, as dropping pages waits for it.
         }
         long placedAt;
-        Waiting.Held held = append ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
+        Waiting.Held held = append || !cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         while (true) {
             WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges,
-                    fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? offset : -1, cached(openFlags)));
+                    fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, cached(openFlags)));
             if (plan == SIDE_BUFFERED) {
                 return (int) n;
             }
@@ -311,7 +315,7 @@ final class Bytes {
                 return done;
             }
             placedAt = plan.offset;
-            if (plan.complete || carryOut(call, plan, data)) {
+            if (plan.complete || carryOut(call, plan)) {
                 break;
             }
         }
@@ -334,6 +338,7 @@ final class Bytes {
         final Domain domain;
         final Inode inode;
         final long offset;
+        final MemorySegment data;
         final long sessionRevision;
         boolean complete;
         boolean killPrivileges;
@@ -353,11 +358,12 @@ final class Bytes {
         /** Blocks written in part whose old contents are dirty in memory: logical block → device block. */
         final Map<Long, Long> dirty = new TreeMap<>();
 
-        WritePlan(Vnode vnode, Domain domain, Inode inode, long offset, long sessionRevision) {
+        WritePlan(Vnode vnode, Domain domain, Inode inode, long offset, MemorySegment data, long sessionRevision) {
             this.vnode = vnode;
             this.domain = domain;
             this.inode = inode;
             this.offset = offset;
+            this.data = data;
             this.sessionRevision = sessionRevision;
         }
 
@@ -372,23 +378,37 @@ final class Bytes {
         }
     }
 
-    /** Answers of {@link #planWrite}: the bytes are in the side buffer; the write has to be made in parts. */
-    private static final WritePlan SPLIT = new WritePlan(null, null, null, 0, 0);
-    private static final WritePlan SIDE_BUFFERED = new WritePlan(null, null, null, 0, 0);
+    /** Answers of {@link #planWrite}: the write has to be made in parts; the bytes are in the side buffer; there is nothing to write. */
+    private static final WritePlan SPLIT = new WritePlan(null, null, null, 0, null, 0);
+    private static final WritePlan SIDE_BUFFERED = new WritePlan(null, null, null, 0, null, 0);
+    private static final WritePlan NOTHING_LEFT = new WritePlan(null, null, null, 0, null, 0);
 
-    private WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment data, boolean now, boolean killPrivileges, long writeBackOffset, boolean cached) throws FsException {
-        if (writeBackOffset >= 0 && !holdsExclusive(v)) {
-            // X went while this waited: the bytes wait for it in the side buffer.
-            sideBuffer(v, writeBackOffset, data);
+    static {
+        NOTHING_LEFT.complete = true;
+    }
+
+    /** Who writes: a system call; the kernel, pages of a shared mapping; this node, those from the side buffer. */
+    private enum Source { CALL, MAPPING, SIDE_BUFFER }
+
+    private WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment bytes, boolean now, boolean killPrivileges, Source source, boolean cached) throws FsException {
+        if (source == Source.MAPPING && (!holdsExclusive(v) || !v.sideBuffer.isEmpty())) {
+            // X went while this waited: the bytes wait for it in the side buffer, behind those that do already.
+            sideBuffer(v, wantedOffset, bytes);
             return SIDE_BUFFERED;
         }
         Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
         Inode i = inode(d, v);
-        if (v.changing) {
+        if (v.changing || source == Source.CALL && !v.sideBuffer.isEmpty()) {
+            // What is in the side buffer was written before.
             throw Blocked.INSTANCE;
         }
-        long n = data.byteSize();
         long offset = wantedOffset >= 0 ? wantedOffset : i.size;
+        // A mapping has no bytes behind the end of the file, whatever end the kernel knew when it wrote them back.
+        MemorySegment data = source == Source.CALL ? bytes : bytes.asSlice(0, Math.clamp(i.size - offset, 0, bytes.byteSize()));
+        long n = data.byteSize();
+        if (n == 0) {
+            return NOTHING_LEFT;
+        }
         if (offset + n > Names.FILE_MAX) {
             throw new FsException(Errno.EFBIG);
         }
@@ -401,7 +421,7 @@ final class Bytes {
         if (!node.pipeline().room(ROOM)) {
             throw Blocked.INSTANCE;
         }
-        WritePlan p = new WritePlan(v, d, i, offset, node.session().revision());
+        WritePlan p = new WritePlan(v, d, i, offset, data, node.session().revision());
         p.killPrivileges = killPrivileges;
         DirtyBlocks dirty = node.pipeline().dirty();
 
@@ -490,7 +510,7 @@ final class Bytes {
             node.view().answered(v, offset, offset + n);
         }
         if (p.fetch.isEmpty() && p.directFrom == p.directTo) {
-            complete(p, data);
+            complete(p);
             p.complete = true;
         } else {
             // While the device is accessed the pipeline may write dirty blocks out and forget them.
@@ -528,13 +548,13 @@ final class Bytes {
     }
 
     /** Device accesses of a planned write, and its end. False: the session went meanwhile; plan again. */
-    private boolean carryOut(Call call, WritePlan p, MemorySegment data) throws FsException {
+    private boolean carryOut(Call call, WritePlan p) throws FsException {
         try (Arena arena = Arena.ofConfined()) {
-            return carryOut(call, p, data, arena);
+            return carryOut(call, p, arena);
         }
     }
 
-    private boolean carryOut(Call call, WritePlan p, MemorySegment data, Arena arena) throws FsException {
+    private boolean carryOut(Call call, WritePlan p, Arena arena) throws FsException {
         boolean accessed = false;
         try {
             for (Map.Entry<Long, Long> f : p.fetch.entrySet()) {
@@ -543,7 +563,7 @@ final class Bytes {
                 p.fetched.put(f.getKey(), block);
             }
             for (long[] run : p.directRuns) {
-                node.device().write(run[1] * BLOCK, data.asSlice(run[0] * BLOCK - p.offset, run[2] * BLOCK));
+                node.device().write(run[1] * BLOCK, p.data.asSlice(run[0] * BLOCK - p.offset, run[2] * BLOCK));
             }
             accessed = true;
         } catch (DeviceException e) {
@@ -572,7 +592,7 @@ final class Bytes {
                 if (!node.session().trusted() || !node.pipeline().room(ROOM)) {
                     throw Blocked.INSTANCE;
                 }
-                complete(p, data);
+                complete(p);
                 p.vnode.changing = false;
                 node.monitor().changed();
                 return true;
@@ -602,8 +622,9 @@ final class Bytes {
     }
 
     /** The write joins the open batch. Monitor held, room made. */
-    private void complete(WritePlan p, MemorySegment data) {
+    private void complete(WritePlan p) {
         Inode i = p.inode;
+        MemorySegment data = p.data;
         long n = data.byteSize();
         long offset = p.offset;
         DirtyBlocks dirty = node.pipeline().dirty();
@@ -722,10 +743,12 @@ final class Bytes {
             byte[] bytes = data.asSlice(at - offset, to - at).toArray(ValueLayout.JAVA_BYTE);
             byte[] before = v.sideBuffer.get(at);
             if (before != null && before.length > bytes.length) {
-                System.arraycopy(bytes, 0, before, 0, bytes.length);
-            } else {
-                v.sideBuffer.put(at, bytes);
+                // A new array: whoever writes the old one out has to see that it was replaced.
+                byte[] both = before.clone();
+                System.arraycopy(bytes, 0, both, 0, bytes.length);
+                bytes = both;
             }
+            v.sideBuffer.put(at, bytes);
             at = to;
         }
         if (first) {
@@ -739,23 +762,26 @@ final class Bytes {
             if (next == null) {
                 return;
             }
-            MemorySegment data = Arena.ofAuto().allocate(next.getValue().length, BLOCK);
-            MemorySegment.copy(next.getValue(), 0, data, ValueLayout.JAVA_BYTE, 0, next.getValue().length);
+            MemorySegment data = MemorySegment.ofArray(next.getValue());
             boolean done;
+            boolean lost = false;
             try {
-                WritePlan plan = node.waiting().run(BACKGROUND, a -> planWrite(v, next.getKey(), data, false, false, -1, false));
-                done = plan.complete || carryOut(BACKGROUND, plan, data);
+                WritePlan plan = node.waiting().run(BACKGROUND, a -> v.sideBuffer.get(next.getKey()) != next.getValue() ? NOTHING_LEFT
+                        : planWrite(v, next.getKey(), data, false, false, Source.SIDE_BUFFER, false));
+                done = plan.complete || carryOut(BACKGROUND, plan);
             } catch (FsException e) {
                 if (e.errno() == Errno.ETIMEDOUT) {
                     continue;
                 }
                 // The file is gone or there is no room: as with a local disk, the bytes of the mapping are lost and it is said once.
                 System.getLogger(Bytes.class.getName()).log(System.Logger.Level.ERROR, "bytes of a shared mapping of inode {0} could not be written: {1}", v.ino, e.errno());
+                lost = true;
                 done = true;
             }
             if (done) {
                 node.monitor().lock();
                 try {
+                    v.writeBackFailed |= lost;
                     if (v.sideBuffer.get(next.getKey()) == next.getValue()) {
                         v.sideBuffer.remove(next.getKey());
                     }
@@ -831,8 +857,17 @@ final class Bytes {
         i.valid = Math.min(i.valid, size);
         i.mtimeNs = nowNs;
         i.ctimeNs = nowNs;
-        v.sideBuffer.tailMap((size + BLOCK - 1) / BLOCK * BLOCK, true).clear();
+        cutSideBuffer(v, size);
         node.journal().changed(d, i, true);
+    }
+
+    /** Bytes of mappings behind the new end are gone with it. */
+    private static void cutSideBuffer(Vnode v, long size) {
+        v.sideBuffer.tailMap(size, true).clear();
+        Map.Entry<Long, byte[]> last = v.sideBuffer.lastEntry();
+        if (last != null && last.getKey() + last.getValue().length > size) {
+            v.sideBuffer.put(last.getKey(), Arrays.copyOf(last.getValue(), (int) (size - last.getKey())));
+        }
     }
 
     private static int extentRecordsFrom(Inode i, long block) {
@@ -919,8 +954,8 @@ final class Bytes {
         }
         MemorySegment zeros = Arena.ofAuto().allocate(to - from, BLOCK);
         while (true) {
-            WritePlan plan = node.waiting().run(call, a -> planWrite(v, from, zeros, false, false, -1, true));
-            if (plan.complete || carryOut(call, plan, zeros)) {
+            WritePlan plan = node.waiting().run(call, a -> planWrite(v, from, zeros, false, false, Source.CALL, true));
+            if (plan.complete || carryOut(call, plan)) {
                 return;
             }
         }
@@ -934,7 +969,7 @@ final class Bytes {
             at = node.waiting().run(call, a -> {
                 Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
                 Inode i = inode(d, v);
-                if (v.changing || v.readers > 0 || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
+                if (v.changing || v.readers > 0 || !v.sideBuffer.isEmpty() || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
                     throw Blocked.INSTANCE;
                 }
                 List<Extent> there = i.extents.within(start, next);
@@ -1059,6 +1094,10 @@ final class Bytes {
         node.waiting().run(call, a -> {
             if (!v.sideBuffer.isEmpty()) {
                 throw Blocked.INSTANCE;
+            }
+            if (v.writeBackFailed) {
+                v.writeBackFailed = false;
+                throw new FsException(Errno.EIO);
             }
             Domain d = node.tokens().known(v.home);
             Inode i = d == null ? null : d.inodes.get(v.ino);

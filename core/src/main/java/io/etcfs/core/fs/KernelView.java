@@ -338,7 +338,8 @@ final class KernelView {
             if (w.write() && !dropped) {
                 // The page is locked only if the kernel did not have it whole. A probe tells: soon back means dropped, else it holds nothing.
                 Notification probe = probes.get(w.lockedFrom());
-                if (probe == null) {
+                if (probe == null || probe.back) {
+                    // Also where the page was answered since the last one.
                     probe = new Notification(v, w.lockedFrom(), w.lockedTo());
                     probes.put(w.lockedFrom(), probe);
                     v.pages.outstanding.put(probe, probe.answered);

@@ -49,6 +49,8 @@ public interface Operations {
         void add(byte[] name, long ino, int type, long cookie, Entry entry);
     }
 
+    /** Added to the flags of an open file in {@link #read} and {@link #write}: the bytes do not pass the kernel's page cache. */
+    int AROUND_CACHE = 1 << 30;
     int SET_XATTR_CREATE = 1;
     int SET_XATTR_REPLACE = 2;
     int RENAME_NOREPLACE = 1;
@@ -91,6 +93,7 @@ public interface Operations {
     Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) throws FsException;
 
     /**
+     * @param openFlags as of {@link #write}
      * @param scratch page-aligned memory of at least {@code size} + 8 KiB, into which the bytes are put
      * @return the part of {@code scratch} that holds the bytes read; shorter than {@code size} only at the end of the file
      */
@@ -98,7 +101,7 @@ public interface Operations {
 
     /**
      * @param data           the bytes; if its address is page-aligned, whole blocks of it go to the device without a copy
-     * @param openFlags      of the file as they are now (O_APPEND, O_DIRECT, O_SYNC, O_DSYNC count)
+     * @param openFlags      of the file as they are now (O_APPEND, O_DIRECT, O_SYNC, O_DSYNC count), and {@link #AROUND_CACHE}
      * @param fromPageCache  FUSE_WRITE_CACHE: write-back of a shared mapping
      * @param killPrivileges clear suid and sgid
      * @return bytes written: all of {@code data}

@@ -25,6 +25,8 @@ public final class Dispatcher {
 
     private static final int GETATTR_FH = 1;
     private static final int OPEN_KILL_SUIDGID = 1;
+    /** FUSE_READ_LOCKOWNER and FUSE_WRITE_LOCKOWNER: the kernel names an owner for direct I/O, and only there. */
+    private static final int LOCKOWNER = 1 << 1;
     private static final int WRITE_CACHE = 1;
     private static final int WRITE_KILL_SUIDGID = 1 << 2;
     private static final int FSYNC_FDATASYNC = 1;
@@ -233,13 +235,19 @@ public final class Dispatcher {
     private void read(Exchange x, Call call) throws FsException {
         int size = u32(x, 16);
         MemorySegment scratch = x.memory().asSlice(body(x), (long) size + Exchange.READ_SLACK_BYTES);
-        x.succeed(operations.read(call, x.nodeId(), u64(x, 0), u64(x, 8), size, u32(x, 32), scratch));
+        x.succeed(operations.read(call, x.nodeId(), u64(x, 0), u64(x, 8), size, openFlags(x, u32(x, 20)), scratch));
+    }
+
+    /** READ and WRITE have them in the same place. */
+    private static int openFlags(Exchange x, int requestFlags) {
+        boolean direct = (requestFlags & LOCKOWNER) != 0 && (requestFlags & WRITE_CACHE) == 0;
+        return u32(x, 32) & ~Operations.AROUND_CACHE | (direct ? Operations.AROUND_CACHE : 0);
     }
 
     private void write(Exchange x, Call call) throws FsException {
         int writeFlags = u32(x, 20);
         MemorySegment data = x.memory().asSlice(x.request() + Exchange.WRITE_DATA_OFFSET, Integer.toUnsignedLong(u32(x, 16)));
-        int written = operations.write(call, x.nodeId(), u64(x, 0), u64(x, 8), data, u32(x, 32), (writeFlags & WRITE_CACHE) != 0,
+        int written = operations.write(call, x.nodeId(), u64(x, 0), u64(x, 8), data, openFlags(x, writeFlags), (writeFlags & WRITE_CACHE) != 0,
                 (writeFlags & WRITE_KILL_SUIDGID) != 0);
         Wire.u32(x.memory(), body(x), written);
         Wire.u32(x.memory(), body(x) + 4, 0);

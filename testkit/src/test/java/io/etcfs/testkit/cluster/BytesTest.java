@@ -113,4 +113,68 @@ class BytesTest {
         node.release(call(true), f.entry().ino(), f.opened().handle());
         assertArrayEquals("onetwo".getBytes(), client.read("/f"));
     }
+
+    /** Two nodes share a file; bytes of a mapping that the second one writes back wait in its side buffer for the token. */
+    private Operations.Created sharedFile(TestClient other, String name, byte[] content) throws Exception {
+        other.write("/" + name, 0, content, 0);
+        assertArrayEquals(content, other.read("/" + name));
+        assertArrayEquals(content, client.read("/" + name));
+        Operations.Entry e = request(c -> node.lookup(c, 1, name.getBytes()));
+        return new Operations.Created(e, request(c -> node.open(c, e.ino(), O_RDWR, false)));
+    }
+
+    private void close(Operations.Created f) {
+        node.release(call(true), f.entry().ino(), f.opened().handle());
+        node.forget(f.entry().ino(), 1);
+    }
+
+    @Test
+    void laterWriteWinsOverTheSideBuffer() throws Exception {
+        TestClient other = new TestClient(cluster.start("n2"));
+        for (int i = 0; i < 20; i++) {
+            String name = "w" + i;
+            Operations.Created f = sharedFile(other, name, random(i, 8192));
+            byte[] page = random(100 + i, 4096);
+            write(f, 0, page, 0, true);
+            write(f, 10, "later".getBytes(), 0, false);
+            System.arraycopy("later".getBytes(), 0, page, 10, 5);
+            request(c -> {
+                node.fsync(c, f.entry().ino(), f.opened().handle(), false);
+                return null;
+            });
+            close(f);
+            assertArrayEquals(page, Arrays.copyOf(other.read("/" + name), 4096), name);
+        }
+    }
+
+    @Test
+    void truncationCutsTheSideBuffer() throws Exception {
+        TestClient other = new TestClient(cluster.start("n2"));
+        for (int i = 0; i < 20; i++) {
+            String name = "t" + i;
+            Operations.Created f = sharedFile(other, name, random(i, 8192));
+            byte[] page = random(100 + i, 4096);
+            write(f, 0, page, 0, true);
+            client.truncate("/" + name, 100);
+            request(c -> {
+                node.fsync(c, f.entry().ino(), f.opened().handle(), false);
+                return null;
+            });
+            close(f);
+            assertArrayEquals(Arrays.copyOf(page, 100), other.read("/" + name), name);
+        }
+    }
+
+    @Test
+    void mappingDoesNotGrowAFileThatWasTruncatedElsewhere() throws Exception {
+        TestClient other = new TestClient(cluster.start("n2"));
+        Operations.Created f = sharedFile(other, "f", random(1, 8192));
+        other.truncate("/f", 100);
+        byte[] page = random(2, 4096);
+        write(f, 0, page, 0, true);
+        write(f, 4096, page, 0, true);
+        close(f);
+        Thread.sleep(300);
+        assertArrayEquals(Arrays.copyOf(page, 100), other.read("/f"));
+    }
 }
