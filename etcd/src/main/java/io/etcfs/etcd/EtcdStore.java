@@ -235,6 +235,7 @@ public final class EtcdStore implements MetadataStore {
     }
 
     /** Lets etcd forget what was before a revision. No error if it has already. Old revisions can't be read and watches can't start there afterwards. */
+    @Override
     public void compact(long revision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
         try {
             asking.ask(KVGrpc.getCompactMethod(), CompactionRequest.newBuilder().setRevision(revision).build(), timeoutNs);

@@ -72,6 +72,8 @@ public final class Domain {
 
     // ---- what the kernel was told
     public long validUntilNs;
+    /** When something was last granted: the asking process may not have taken the answer in yet. */
+    public long lastGrantNs;
     public final Set<ByteBuffer> grantedNames = new HashSet<>();
     public boolean grantedTooMany;
     public int repliesInFlight;

@@ -12,6 +12,7 @@ import io.etcfs.core.session.NodeStoppedError;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -32,6 +33,9 @@ public final class Inode {
 
     /** With more extents than this they move to records of their own, and stay there. */
     public static final int INLINE_EXTENTS = 32;
+
+    /** With extents beyond this many ranges they do, too: all records are put at once when they move, and a batch has to take them. */
+    public static final long INLINE_RANGES = 16;
 
     public final long ino;
     public final long home;
@@ -167,6 +171,15 @@ public final class Inode {
     private static io.etcfs.core.record.proto.Extent encode(Extent e) {
         return io.etcfs.core.record.proto.Extent.newBuilder().setLogicalBlock(e.logicalBlock()).setDeviceBlock(e.deviceBlock())
                 .setLength(e.length()).setEpoch(e.epoch()).setFlags(e.flags()).build();
+    }
+
+    /** About what the xattrs take in the record. */
+    public int xattrBytes() {
+        int bytes = 0;
+        for (Map.Entry<ByteBuffer, byte[]> x : xattrs.entrySet()) {
+            bytes += 8 + x.getKey().capacity() + (x.getValue() == null ? 0 : x.getValue().length);
+        }
+        return bytes;
     }
 
     /** Device blocks in use. */

@@ -30,6 +30,8 @@ public final class Vnode {
     /** Revision of this node's {@code open:} key, 0 if there is none; {@link #OPEN_KEY_UNPUBLISHED} while the batch that puts it is on its way. */
     public long openKeyRevision;
     public static final long OPEN_KEY_UNPUBLISHED = -1;
+    /** The last batch that puts that key, so that a delete does not count for a later one. */
+    public long openKeyBatch;
     public boolean closerRunning;
 
     /** Until when the kernel may believe attributes it was given (ns of the clock). */

@@ -52,6 +52,7 @@ public final class ClusterNode implements Operations {
     private final OpenFiles openFiles;
     private final Names names;
     private final Bytes bytes;
+    private final Upkeep upkeep;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
     private long lastStatusNs = Long.MIN_VALUE / 2;
@@ -62,19 +63,7 @@ public final class ClusterNode implements Operations {
         Monitor monitor = new Monitor(ports.clock());
         Keys keys = new Keys(settings.filesystem());
         NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
-        // Every task of the node ends it if it ends with an Error: nobody else would notice.
-        Tasks tasks = (name, body) -> ports.tasks().start(name, () -> {
-            try {
-                body.run();
-            } catch (Monitor.Stopped e) {
-                LOG.log(System.Logger.Level.DEBUG, "task {0} ended with the node", name);
-            } catch (Error | RuntimeException e) {
-                if (!(e instanceof NodeStoppedError)) {
-                    LOG.log(System.Logger.Level.ERROR, "task " + name + " failed", e);
-                }
-                stop(String.valueOf(e.getMessage() == null ? e : e.getMessage()));
-            }
-        });
+        Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
         Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
         Pipeline pipeline = new Pipeline(monitor, ports.store(), ports.device(), session, keys, settings.node(), settings.maxTxnOps());
         Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node());
@@ -84,11 +73,20 @@ public final class ClusterNode implements Operations {
         Vnodes vnodes = new Vnodes();
         KernelView view = new KernelView(monitor, session, vnodes, nameHash);
         Journal journal = new Journal(pipeline, space, keys, settings.node());
-        Waiting waiting = new Waiting(monitor, settings.requestDeadlineNs());
+        Waiting waiting = new Waiting(monitor, settings.requestDeadlineNs(), e -> {
+            pipeline.stop();
+            tasks.start("failed-operation", () -> {
+                if (e instanceof Error error) {
+                    throw error;
+                }
+                throw (RuntimeException) e;
+            });
+        });
         node = new Node(monitor, ports.store(), ports.device(), tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
         openFiles = new OpenFiles(node);
         names = new Names(node, openFiles);
         bytes = new Bytes(node, openFiles);
+        upkeep = new Upkeep(node);
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -104,10 +102,11 @@ public final class ClusterNode implements Operations {
     public void start() throws StartException {
         Fault.warn();
         node.session().open();
-        node.space().start();
         node.pipeline().start(node.tasks());
+        node.space().start();
         node.tokens().start();
         openFiles.cleanUpAfterRestart();
+        node.tasks().start("upkeep", upkeep::run);
     }
 
     public void attachKernel(KernelCache kernel) {
@@ -216,13 +215,8 @@ public final class ClusterNode implements Operations {
         }
 
         @Override
-        public void pinOpenFiles(Domain domain) {
-            openFiles.pin(domain);
-        }
-
-        @Override
-        public int openFiles(Domain domain) {
-            return openFiles.pinCount(domain);
+        public List<Runnable> pinsOfOpenFiles(Domain domain) {
+            return openFiles.pins(domain);
         }
 
         @Override

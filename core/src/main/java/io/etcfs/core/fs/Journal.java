@@ -66,7 +66,7 @@ final class Journal {
         if (inode.extentsLoaded) {
             if ((inode.flags & Inode.FLAG_EXTENT_RECORDS) == 0) {
                 inode.extents.takeDirtyRanges();
-                if (inode.extents.count() > Inode.INLINE_EXTENTS) {
+                if (inode.extents.count() > Inode.INLINE_EXTENTS || inode.extents.end() > Inode.INLINE_RANGES * ExtentMap.RANGE_BLOCKS) {
                     inode.flags |= Inode.FLAG_EXTENT_RECORDS;
                     List<Extent> all = inode.extents.all();
                     for (Extent e : all) {
@@ -81,7 +81,7 @@ final class Journal {
                 }
             }
         }
-        pipeline.put(keys.inode(inode.home, inode.ino), inode::encode, existed(inode.bornBatch), 200 + 24 * Math.min(inode.extents.count(), Inode.INLINE_EXTENTS) + inode.symlinkTarget.length);
+        pipeline.put(keys.inode(inode.home, inode.ino), inode::encode, existed(inode.bornBatch), 200 + 24 * Math.min(inode.extents.count(), Inode.INLINE_EXTENTS) + inode.symlinkTarget.length + inode.xattrBytes());
         inode.lastBatch = pipeline.openNumber();
         if (data) {
             inode.lastDataBatch = inode.lastBatch;

@@ -72,6 +72,7 @@ final class KernelView {
             return 0;
         }
         d.validUntilNs = Math.max(d.validUntilNs, now + valid);
+        d.lastGrantNs = now;
         return valid;
     }
 
@@ -145,7 +146,8 @@ final class KernelView {
                     inodes.add(v.ino);
                 }
             }
-            notify = !d.grantedTooMany && (d.namespaceWaiters == 0 || Fault.NOTIFY_WITHOUT_LIMIT.on()) && names.size() + inodes.size() <= MAX_NOTIFICATIONS;
+            notify = !d.grantedTooMany && (d.namespaceWaiters == 0 || Fault.NOTIFY_WITHOUT_LIMIT.on()) && names.size() + inodes.size() <= MAX_NOTIFICATIONS
+                    && (kernel.canExpireEntries() || !directories.contains(true));
         } finally {
             monitor.unlock();
         }

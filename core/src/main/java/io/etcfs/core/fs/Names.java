@@ -246,6 +246,7 @@ final class Names {
     /** A new inode in the parent's domain, and its name. X of the parent is held. */
     private Inode make(Call call, Domain d, byte[] name, int mode, Initialiser init) throws FsException {
         Inode dir = live(d);
+        node.space().requireStore();
         node.inodeNumbers().require();
         long ino = node.inodeNumbers().next();
         boolean isDirectory = (mode & Inode.FORMAT_MASK) == Inode.DIRECTORY;
@@ -423,7 +424,7 @@ final class Names {
             requireTwo(a, parent, e.home());
             Domain home = node.tokens().domain(e.home());
             Inode i = inode(home, e.ino());
-            room(OpenFiles.MAX_SEGMENTS + ROOM);
+            room(2 * OpenFiles.MAX_SPACE_KEYS + ROOM);
             long nowNs = now();
             node.journal().remove(d, e);
             dropLink(home, i, nowNs);
@@ -489,7 +490,7 @@ final class Names {
     /** Parents of directories as read from etcd while the rename token was held: good as long as nobody else can have moved a directory. */
     private record Ancestry(long renameTokenRevision, long ownMoves, Map<Long, Long> parents) {}
 
-    private static final class NeedsParent extends RuntimeException {
+    static final class NeedsParent extends RuntimeException {
         private static final long serialVersionUID = 1L;
         final long directory;
 
@@ -594,7 +595,7 @@ final class Names {
         if (source.isDirectory() && parent != newParent && target == null && toDir.nlink >= LINK_MAX) {
             throw new FsException(Errno.EMLINK);
         }
-        room(OpenFiles.MAX_SEGMENTS + 2 * ROOM);
+        room(2 * OpenFiles.MAX_SPACE_KEYS + ROOM);
         long nowNs = now();
         long batch = node.pipeline().openNumber();
         if (exchange) {
@@ -741,6 +742,7 @@ final class Names {
             if (!there && (flags & Operations.SET_XATTR_REPLACE) != 0) {
                 throw new FsException(Errno.ENODATA);
             }
+            node.space().requireStore();
             room(ROOM);
             boolean wasLarge = there && i.xattrs.get(key) == null;
             long inline = 0;

@@ -5,6 +5,7 @@ import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.file.Extent;
+import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.store.Compare;
 import io.etcfs.core.store.Key;
@@ -34,8 +35,8 @@ import java.util.Set;
  * and its {@code open:} in one batch.
  */
 final class OpenFiles {
-    /** A batch frees blocks of no more bitmaps than this; a file with more is freed in steps. */
-    static final int MAX_SEGMENTS = 40;
+    /** An operation changes no more records about space than this in one batch (bitmaps, arenas, unfree: records); a file with more is freed in steps. */
+    static final int MAX_SPACE_KEYS = 40;
     private static final long REQUEST_NS = 2_000_000_000L;
     private static final System.Logger LOG = System.getLogger(OpenFiles.class.getName());
     private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
@@ -110,28 +111,25 @@ final class OpenFiles {
         node.tasks().start("close-" + v.ino, () -> close(v));
     }
 
-    /** The domain goes: what is open in it is pinned by the same batch. */
-    void pin(Domain d) {
+    /** The domain goes: what is open in it is pinned before, or by the same batch. */
+    List<Runnable> pins(Domain d) {
+        List<Runnable> pins = new ArrayList<>();
         for (Vnode v : node.vnodes().withHome(d.id)) {
             if (v.handles > 0 && !v.directory && d.inodes.containsKey(v.ino)) {
-                pin(v);
+                pins.add(() -> {
+                    if (v.handles > 0) {
+                        pin(v);
+                    }
+                });
             }
         }
-    }
-
-    int pinCount(Domain d) {
-        int n = 0;
-        for (Vnode v : node.vnodes().withHome(d.id)) {
-            if (v.handles > 0 && !v.directory) {
-                n++;
-            }
-        }
-        return n;
+        return pins;
     }
 
     private void pin(Vnode v) {
         node.journal().putOpen(v.home, v.ino, v.openKeyRevision != 0);
         v.openKeyRevision = Vnode.OPEN_KEY_UNPUBLISHED;
+        v.openKeyBatch = node.pipeline().openNumber();
     }
 
     /** The inode's last name is gone in the open batch. Frees it, or makes it an orphan. The home domain is held X. */
@@ -149,22 +147,44 @@ final class OpenFiles {
     }
 
     private boolean freeableAtOnce(Vnode v, Inode inode) {
-        return inode.extentsLoaded && v.readers == 0 && !v.changing && inode.deadFrom == Long.MAX_VALUE && segments(inode.extents.all()) <= MAX_SEGMENTS
-                && inode.extentRecords.size() <= MAX_SEGMENTS;
+        return inode.extentsLoaded && v.readers == 0 && !v.changing && inode.deadFrom == Long.MAX_VALUE && spaceKeys(inode.extents.all()) <= MAX_SPACE_KEYS
+                && inode.extentRecords.size() <= MAX_SPACE_KEYS;
     }
 
-    /** How many bitmaps freeing them changes. */
-    static int segments(List<Extent> extents) {
-        Set<Long> segments = new HashSet<>();
-        for (Extent e : extents) {
-            for (long s = e.deviceBlock() / 4096; s <= (e.deviceBlock() + e.length() - 1) / 4096; s++) {
+    /** How many records about space change when blocks of these extents are used or freed: a bitmap for each segment, and a record for each arena. */
+    final class SpaceKeys {
+        private final Set<Long> segments = new HashSet<>();
+        private final Set<Long> arenas = new HashSet<>();
+
+        /** With those of the extent; counting stops when there are too many. */
+        int with(Extent e) {
+            for (long s = e.deviceBlock() / 4096; s <= (e.deviceBlock() + e.length() - 1) / 4096 && count() <= MAX_SPACE_KEYS; s++) {
                 segments.add(s);
-                if (segments.size() > MAX_SEGMENTS) {
-                    return segments.size();
-                }
+                arenas.add(s * 4096 / node.space().arenaBlocks());
+            }
+            return count();
+        }
+
+        int count() {
+            return segments.size() + arenas.size();
+        }
+    }
+
+    int spaceKeys(List<Extent> extents) {
+        SpaceKeys keys = new SpaceKeys();
+        extents.forEach(keys::with);
+        return keys.count();
+    }
+
+    /** How many of the extents, from the first one on, one batch takes; at least one. */
+    int fitting(List<Extent> extents) {
+        SpaceKeys keys = new SpaceKeys();
+        for (int i = 0; i < extents.size(); i++) {
+            if (keys.with(extents.get(i)) > MAX_SPACE_KEYS && i > 0) {
+                return i;
             }
         }
-        return segments.size();
+        return extents.size();
     }
 
     // ---- closing, a task of its own
@@ -220,10 +240,19 @@ final class OpenFiles {
         Key own = node.keys().open(v.home, v.ino, node.name());
         Key opened = node.keys().opened(node.name(), v.home, v.ino);
         List<Compare> guard;
-        long exclusiveSince = node.monitor().with(() -> {
+        long exclusiveSince;
+        long batch;
+        node.monitor().lock();
+        try {
+            if (v.openKeyRevision == Vnode.OPEN_KEY_UNPUBLISHED && !published(v)) {
+                return Step.AGAIN;
+            }
+            batch = v.openKeyBatch;
             Domain d = node.tokens().known(v.home);
-            return d != null && d.held == Mode.EXCLUSIVE ? d.lockRevision : -1L;
-        });
+            exclusiveSince = d != null && d.held == Mode.EXCLUSIVE ? d.lockRevision : -1L;
+        } finally {
+            node.monitor().unlock();
+        }
         try {
             KeyValue present = node.store().range(own, null, 0, false, 0, REQUEST_NS).only();
             node.monitor().lock();
@@ -231,7 +260,7 @@ final class OpenFiles {
                 if (v.handles > 0) {
                     return Step.DONE;
                 }
-                if (v.openKeyRevision == Vnode.OPEN_KEY_UNPUBLISHED && (present == null || !published(v))) {
+                if (v.openKeyBatch != batch) {
                     return Step.AGAIN;
                 }
                 if (present == null) {
@@ -252,7 +281,7 @@ final class OpenFiles {
             List<Op> go = List.of(Op.delete(own), Op.delete(opened));
             Outcome o = node.store().commit(new Txn(noOrphan, go, List.of(Op.get(own), new Op.Range(node.keys().opensOf(v.home, v.ino), node.keys().opensOf(v.home, v.ino).prefixEnd(), 0, true))), REQUEST_NS);
             if (o instanceof Outcome.Committed) {
-                return closed(v);
+                return closed(v, batch);
             }
             if (!(o instanceof Outcome.Conflict(TxnResult r))) {
                 return Step.AGAIN;
@@ -264,7 +293,7 @@ final class OpenFiles {
                 if (!node.keys().parseOpen(other.key()).node().equals(node.name())) {
                     List<Compare> another = new ArrayList<>(compares);
                     another.add(Compare.exists(other.key()));
-                    return node.store().commit(new Txn(another, go, List.of()), REQUEST_NS) instanceof Outcome.Committed ? closed(v) : Step.AGAIN;
+                    return node.store().commit(new Txn(another, go, List.of()), REQUEST_NS) instanceof Outcome.Committed ? closed(v, batch) : Step.AGAIN;
                 }
             }
             // Nobody else has it open. If X was ours all the time, nobody can have opened it since.
@@ -285,14 +314,16 @@ final class OpenFiles {
     }
 
     private boolean published(Vnode v) {
-        Domain d = node.tokens().known(v.home);
-        return d == null || node.pipeline().published(d.lastBatch);
+        return node.pipeline().published(v.openKeyBatch);
     }
 
-    private Step closed(Vnode v) {
+    /** The key is gone, unless it was put again meanwhile. */
+    private Step closed(Vnode v, long batch) {
         node.monitor().lock();
         try {
-            v.openKeyRevision = 0;
+            if (v.openKeyBatch == batch) {
+                v.openKeyRevision = 0;
+            }
             return Step.DONE;
         } finally {
             node.monitor().unlock();
@@ -328,7 +359,7 @@ final class OpenFiles {
             if (d.openElsewhere(v.ino)) {
                 // They see to it. Our key goes in a transaction that compares that theirs is there.
                 if (!published(v)) {
-                    node.pipeline().push(d.lastBatch);
+                    node.pipeline().push(v.openKeyBatch);
                     throw Blocked.INSTANCE;
                 }
                 return Step.BY_KEY;
@@ -337,7 +368,7 @@ final class OpenFiles {
                 loadExtents(d, inode);
                 throw Blocked.INSTANCE;
             }
-            if (v.readers > 0 || v.changing || !node.pipeline().room(MAX_SEGMENTS + 12)) {
+            if (v.readers > 0 || v.changing || !node.pipeline().room(2 * MAX_SPACE_KEYS)) {
                 throw Blocked.INSTANCE;
             }
             if (!freeTail(d, inode, 0)) {
@@ -363,7 +394,7 @@ final class OpenFiles {
      */
     private boolean freeTail(Domain d, Inode inode, long fromBlock) {
         List<Extent> extents = inode.extents.within(fromBlock, Long.MAX_VALUE >> 1);
-        if (segments(extents) <= MAX_SEGMENTS / 2 && inode.extentRecords.size() <= MAX_SEGMENTS / 2) {
+        if (spaceKeys(extents) <= MAX_SPACE_KEYS / 2 && inode.extentRecords.tailSet(fromBlock / ExtentMap.RANGE_BLOCKS, true).size() <= MAX_SPACE_KEYS / 2) {
             if (fromBlock > 0) {
                 node.space().free(inode.extents.remove(fromBlock, Long.MAX_VALUE >> 1), d);
                 node.journal().changed(d, inode, true);
@@ -372,17 +403,16 @@ final class OpenFiles {
         }
         long blocks = 0;
         long cut = Long.MAX_VALUE >> 1;
-        Set<Long> segments = new HashSet<>();
+        SpaceKeys keys = new SpaceKeys();
         Set<Long> records = new HashSet<>();
         for (int i = extents.size() - 1; i >= 0; i--) {
             Extent e = extents.get(i);
             long from = Math.max(e.logicalBlock(), e.logicalEnd() - 16L * 4096);
             Extent piece = from > e.logicalBlock() ? e.slice(from, e.logicalEnd()) : e;
-            for (long s = piece.deviceBlock() / 4096; s <= (piece.deviceBlock() + piece.length() - 1) / 4096; s++) {
-                segments.add(s);
+            for (long r = piece.logicalBlock() / ExtentMap.RANGE_BLOCKS; r <= (piece.logicalEnd() - 1) / ExtentMap.RANGE_BLOCKS; r++) {
+                records.add(r);
             }
-            records.add(piece.logicalBlock() / 8192);
-            if (blocks > 0 && (segments.size() > MAX_SEGMENTS / 2 || records.size() > MAX_SEGMENTS / 2)) {
+            if ((keys.with(piece) > MAX_SPACE_KEYS / 2 || records.size() > MAX_SPACE_KEYS / 2) && blocks > 0) {
                 break;
             }
             cut = piece.logicalBlock();
@@ -427,7 +457,7 @@ final class OpenFiles {
                     loadExtents(d, inode);
                     throw Blocked.INSTANCE;
                 }
-                if (v != null && (v.readers > 0 || v.changing) || !node.pipeline().room(MAX_SEGMENTS + 12)) {
+                if (v != null && (v.readers > 0 || v.changing) || !node.pipeline().room(2 * MAX_SPACE_KEYS)) {
                     throw Blocked.INSTANCE;
                 }
                 if (!freeTail(d, inode, inode.deadFrom)) {

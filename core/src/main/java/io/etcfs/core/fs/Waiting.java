@@ -6,6 +6,7 @@ import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.token.Attempt;
 import io.etcfs.core.token.Blocked;
+import java.util.function.Consumer;
 
 /**
  * How an operation waits: it is tried under the monitor, and tried again from its beginning after a change, until it goes through, its caller is dying or its
@@ -16,11 +17,14 @@ final class Waiting {
 
     private final Monitor monitor;
     private final long deadlineNs;
+    private final Consumer<Throwable> broken;
     private volatile boolean stopped;
 
-    Waiting(Monitor monitor, long deadlineNs) {
+    /** @param broken told of an operation that failed in a way that no operation may: it can have left half of a change. Monitor held */
+    Waiting(Monitor monitor, long deadlineNs, Consumer<Throwable> broken) {
         this.monitor = monitor;
         this.deadlineNs = deadlineNs;
+        this.broken = broken;
     }
 
     interface Body<R> {
@@ -116,6 +120,11 @@ final class Waiting {
                         if (!call.mayWait()) {
                             throw MustWait.INSTANCE;
                         }
+                    } catch (MustWait | Names.NeedsParent e) {
+                        throw e;
+                    } catch (RuntimeException | Error e) {
+                        broken.accept(e);
+                        throw e;
                     }
                     long now = monitor.nowNs();
                     if (until == 0) {
@@ -142,8 +151,8 @@ final class Waiting {
                 }
             }
         } finally {
-            attempt.unpin();
             if (attempt.holdsPins()) {
+                attempt.unpin();
                 monitor.changed();
             }
             monitor.unlock();

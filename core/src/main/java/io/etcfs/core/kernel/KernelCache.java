@@ -6,6 +6,9 @@ package io.etcfs.core.kernel;
  * can hang for as long as a request of the same directory or page waits for us: who holds a token for it must never wait without end.
  */
 public interface KernelCache {
+    /** Whether {@code expireOnly} entries can be dropped: before Linux 6.2 they stay for as long as they were granted. */
+    boolean canExpireEntries();
+
     /** Drops one name of a directory, positive or negative. For directories the entry is only expired, never unmounted. */
     void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done);
 

@@ -16,7 +16,7 @@ import java.util.function.Supplier;
  * {@link #operations} and {@link #data} of a closed batch may be read without.
  */
 final class Batch {
-    private record Change(Supplier<byte[]> value, boolean existed) {}
+    private record Change(Supplier<byte[]> value, boolean existed, int bytes) {}
 
     final long number;
     final long openedAtNs;
@@ -50,17 +50,15 @@ final class Batch {
 
     void put(Key key, Supplier<byte[]> value, boolean existed, int bytes) {
         Change before = changes.get(key);
-        changes.put(key, new Change(value, before == null ? existed : before.existed));
-        if (before == null) {
-            bytesEstimate += key.length() + bytes;
-        }
+        changes.put(key, new Change(value, before == null ? existed : before.existed, before == null ? bytes : Math.max(bytes, before.bytes)));
+        bytesEstimate += before == null ? key.length() + bytes : Math.max(0, bytes - before.bytes);
     }
 
     void delete(Key key, boolean existed) {
         Change before = changes.get(key);
         boolean existedBefore = before == null ? existed : before.existed;
         if (existedBefore) {
-            changes.put(key, new Change(null, true));
+            changes.put(key, new Change(null, true, before == null ? 0 : before.bytes));
             bytesEstimate += key.length();
         } else {
             changes.remove(key);

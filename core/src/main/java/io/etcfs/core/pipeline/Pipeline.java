@@ -198,8 +198,9 @@ public final class Pipeline {
         return open.isEmpty() ? open.number - 1 : open.number;
     }
 
+    /** Whether all there is up to the number has committed: changes that cancelled each other out leave an open batch with nothing in it. */
     public boolean published(long number) {
-        return committed >= number;
+        return committed >= Math.min(number, lastNumber());
     }
 
     public boolean broken() {

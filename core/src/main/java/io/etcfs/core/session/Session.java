@@ -160,7 +160,7 @@ public final class Session {
                 readGeneration();
                 register();
                 if (putSession()) {
-                    tasks.start("session", this::beatForever);
+                    tasks.startOwn("session", this::beatForever);
                     return;
                 }
                 problem = "node " + node + " is in use: its session is alive in etcd; choose another --node, or stop the daemon that runs it";

@@ -72,6 +72,7 @@ public final class Space {
     private long releasesPending;
     private boolean sweepWanted;
     private boolean stopping;
+    private boolean storeFull;
     private Watch watch;
 
     public Space(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node, long arenaBlocks, long deviceBlocks) {
@@ -155,6 +156,22 @@ public final class Space {
 
     // ---- allocation, monitor held
 
+    /** Whether etcd has so little room left that nothing new is accepted. */
+    public boolean storeFull() {
+        return storeFull;
+    }
+
+    public void storeFull(boolean full) {
+        storeFull = full;
+    }
+
+    /** @throws FsException ENOSPC: etcd is nearly full; what removes and overwrites goes on */
+    public void requireStore() throws FsException {
+        if (storeFull) {
+            throw new FsException(Errno.ENOSPC);
+        }
+    }
+
     /**
      * Reserves {@code wanted} blocks, all or none.
      *
@@ -163,6 +180,7 @@ public final class Space {
      * @throws FsException ENOSPC
      */
     public List<Run> allocate(int wanted, long hintBlock) throws FsException {
+        requireStore();
         List<Run> runs = arenas.allocate(wanted, hintBlock);
         if (!runs.isEmpty()) {
             return runs;
@@ -256,6 +274,11 @@ public final class Space {
                 pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
             }
         }
+    }
+
+    /** Blocks of one arena. */
+    public long arenaBlocks() {
+        return arenaBlocks;
     }
 
     /** Whether all of the runs lie in blocks that only this node allocates. */

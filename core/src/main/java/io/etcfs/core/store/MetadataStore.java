@@ -33,6 +33,9 @@ public interface MetadataStore extends AutoCloseable {
     /** Watches {@code [from, end)} from {@code startRevision} on (0: from now). Returns at once; the listener hears when it is established. */
     Watch watch(Key from, Key end, long startRevision, WatchListener listener);
 
+    /** Forgets all history before {@code revision}: reads at earlier revisions are refused, watches behind it resync. */
+    void compact(long revision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException;
+
     StoreStatus status(long timeoutNs) throws StoreUnavailableException;
 
     @Override

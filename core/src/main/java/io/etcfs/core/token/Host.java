@@ -1,6 +1,7 @@
 package io.etcfs.core.token;
 
 import io.etcfs.core.domain.Domain;
+import java.util.List;
 
 /** What the token layer needs of the filesystem above it. */
 public interface Host {
@@ -14,11 +15,11 @@ public interface Host {
     /** A device access or a change in several steps is under way in the domain. Monitor held. */
     boolean busy(Domain domain);
 
-    /** The domain is about to be given up: put the {@code open:} keys of what is open in it. Monitor held, into the open batch. */
-    void pinOpenFiles(Domain domain);
-
-    /** How many operations {@link #pinOpenFiles} takes. Monitor held. */
-    int openFiles(Domain domain);
+    /**
+     * The domain is about to be given up and nothing in it is opened any more: for each file that is open, what puts its {@code open:} key into the open
+     * batch (two operations), if it is still open then. All with the monitor held.
+     */
+    List<Runnable> pinsOfOpenFiles(Domain domain);
 
     /** The domain's contents were just read. Monitor held. */
     void loaded(Domain domain);

@@ -56,12 +56,23 @@ public final class Tokens {
     static final long MAX_HOLD_NS = 100_000_000L;
     /** A token that no local operation used for this long is not held back from who wants it. */
     static final long IDLE_NS = 2_000_000L;
+    /**
+     * After an answer was written, the process that asked still has to run before its kernel knows the name: a notification that comes earlier finds nothing
+     * to drop. Nothing is granted during a recall; this long after the last grant every answer is taken to be in.
+     */
+    static final long SETTLE_NS = 60_000_000L;
     /** A demand that no waiting operation renewed is given up after this. */
     static final long DEMAND_NS = 3_000_000_000L;
     static final long GRACE_NS = 4_000_000_000L;
     static final long OWNER_REVISION_UNKNOWN = -1;
     static final int PAGE = 2000;
     static final int MAX_TOKENS = 16_384;
+    /** Names and inodes cached under all tokens. */
+    static final long MAX_CACHED = 400_000;
+    static final int TRIM_AT_ONCE = 2_000;
+    private static final long TRIM_IDLE_NS = 1_000_000_000L;
+    /** More waiters than this for SHARED are not given it in one batch; the others ask themselves then. */
+    static final int MAX_SHARED_AT_ONCE = 20;
     /** The cluster-wide token that moving a directory to another parent takes; no inode has this number. */
     public static final long RENAME_TOKEN = 0;
     private static final long REQUEST_NS = 2_000_000_000L;
@@ -302,11 +313,16 @@ public final class Tokens {
                 Grant.Decision decision = Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, newestSessions(seen.owner()));
                 Grant.Seen before = seen;
                 seen = null;
-                if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d)) {
+                if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d, held)) {
                     break;
                 }
                 switch (decision) {
-                    case Grant.Adopt(Mode mode, long lockRevision) -> done = adopt(d, mode, sessionRevision);
+                    case Grant.Adopt(Mode mode, long lockRevision) -> {
+                        done = adopt(d, mode, guard, sessionRevision, lease, lockRevision);
+                        if (!done) {
+                            pause(MIN_HOLD_NS);
+                        }
+                    }
                     case Grant.Grace() -> pause(RETRY_NS);
                     case Grant.Wait(Mode mode) -> {
                         long now = monitor.nowNs();
@@ -351,9 +367,10 @@ public final class Tokens {
     }
 
     /** A recall that has begun gives up what is held now: nothing may be added to it meanwhile. */
-    private boolean mayAsk(Domain d) {
+    private boolean mayAsk(Domain d, Mode held) {
         return monitor.with(() -> {
-            d.asking = !d.recalling && !d.giving;
+            // A recall can also have come and gone since: with what it held, it dropped the contents.
+            d.asking = !d.recalling && !d.giving && d.held == held;
             return d.asking;
         });
     }
@@ -512,7 +529,11 @@ public final class Tokens {
                     return new Asked(ok, null);
                 }
                 case Outcome.Conflict(TxnResult r) -> {
-                    monitor.with(() -> session.guardHeld(r, 0, sessionRevision, session.generationRevision()));
+                    if (!session.guardHeld(r, 0, sessionRevision, monitor.with(session::generationRevision))) {
+                        // The session is gone and nobody here knows yet.
+                        pause(50_000_000L);
+                        return new Asked(false, null);
+                    }
                     return new Asked(false, seen(r, 2));
                 }
                 case Outcome.Unknown(String cause) -> {
@@ -526,8 +547,11 @@ public final class Tokens {
         return new Asked(false, null);
     }
 
-    /** The key is there; read what it covers. The key can't go but by our own doing or with the session. */
-    private boolean adopt(Domain d, Mode mode, long sessionRevision) {
+    /**
+     * The key is there; read what it covers. It is put again, so that a delete of it as an unknown one, which may still be on its way, finds another
+     * revision: from then on it can't go but with a batch or with the session.
+     */
+    private boolean adopt(Domain d, Mode mode, Guard guard, long sessionRevision, long lease, long lockRevision) {
         long res = d.id;
         boolean everything = monitor.with(() -> d.held == Mode.NONE);
         List<Op> reads = new ArrayList<>(contentReads(res, everything));
@@ -535,8 +559,12 @@ public final class Tokens {
         reads.add(Op.get(keys.owner(res)));
         reads.add(Op.prefix(keys.locksOf(res), 0));
         reads.add(Op.prefix(keys.wantsOf(res), 0));
+        Key key = mode == Mode.EXCLUSIVE ? keys.lockExclusive(res, node) : keys.lockShared(res, node);
+        List<Compare> compares = new ArrayList<>(guard.compares());
+        compares.add(Compare.modRevision(key, lockRevision));
+        reads.add(Op.put(key, Handover.lock(sessionRevision), lease));
         try {
-            if (!(store.commit(new Txn(List.of(), reads, List.of()), REQUEST_NS) instanceof Outcome.Committed(TxnResult r))) {
+            if (!(store.commit(new Txn(compares, reads, List.of()), REQUEST_NS) instanceof Outcome.Committed(TxnResult r))) {
                 return false;
             }
             Grant.Seen now = seen(r, at);
@@ -545,7 +573,7 @@ public final class Tokens {
                 return false;
             }
             Contents contents = everything ? contents(res, r, 0) : null;
-            return install(d, mode, sessionRevision, own.modRevision(), now.ownerRevision(), now.owner(), r, 0, contents);
+            return install(d, mode, sessionRevision, r.revision(), now.ownerRevision(), now.owner(), r, 0, contents);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "etcd refuses to read domain {0}: {1}", res, e.getMessage());
             return false;
@@ -602,7 +630,7 @@ public final class Tokens {
     private boolean install(Domain d, Mode mode, long sessionRevision, long lockRevision, long ownerRevision, Owner owner, TxnResult r, int reads, Contents contents) {
         monitor.lock();
         try {
-            if (!session.live() || session.revision() != sessionRevision || stopping) {
+            if (!session.live() || session.revision() != sessionRevision || stopping || d.giving || contents == null && d.held == Mode.NONE) {
                 return false;
             }
             d.held = mode;
@@ -824,8 +852,7 @@ public final class Tokens {
             long early = monitor.nowNs() - d.heldSinceNs;
             d.holdNs = early < 2 * d.holdNs ? Math.min(MAX_HOLD_NS, d.holdNs * 2) : Math.max(MIN_HOLD_NS, d.holdNs / 2);
             long held = d.heldSinceNs + d.holdNs;
-            // Answers that let the kernel believe something may not have been taken in by it yet.
-            long settled = d.validUntilNs > monitor.nowNs() ? monitor.nowNs() + MIN_HOLD_NS : 0;
+            long settled = d.validUntilNs > monitor.nowNs() ? d.lastGrantNs + SETTLE_NS : 0;
             long sessionRevision = session.revision();
             while (!stopping) {
                 long now = monitor.nowNs();
@@ -864,20 +891,25 @@ public final class Tokens {
             List<Domain.WantOf> to = new ArrayList<>();
             if (!release) {
                 for (Domain.WantOf w : conflicting(d)) {
-                    if (downgrade ? w.mode() == Mode.SHARED : to.isEmpty() && w.mode() == Mode.EXCLUSIVE) {
+                    if (downgrade ? w.mode() == Mode.SHARED && to.size() < MAX_SHARED_AT_ONCE : to.isEmpty() && w.mode() == Mode.EXCLUSIVE) {
                         to.add(w);
                     }
                 }
             }
-            while (!stopping && session.live() && !pipeline.room(10 + 3 * to.size() + 2 * host.openFiles(d))) {
-                monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+            // Nothing is opened any more, so that the keys may go ahead in batches of their own if they are too many for one.
+            boolean held = true;
+            for (Runnable pin : host.pinsOfOpenFiles(d)) {
+                held = held && awaitRoom(d, 8);
+                if (held) {
+                    pin.run();
+                    pipeline.touch(d);
+                }
             }
-            if (stopping || d.held == Mode.NONE || d.takeBack) {
+            if (!held || !awaitRoom(d, 10 + 3 * to.size())) {
                 endRecall(d);
                 return;
             }
             boolean forget = release && d.directory() == null && d.inodes.isEmpty() && d.held == Mode.EXCLUSIVE && d.id != RENAME_TOKEN && d.suspects.isEmpty();
-            host.pinOpenFiles(d);
             handover = new Handover(monitor, session, keys, node, d, downgrade, forget, to);
             d.giving = true;
             pipeline.touch(d);
@@ -904,6 +936,17 @@ public final class Tokens {
         }
     }
 
+    /** Room in the open batch while the token is held. False: it is not any more, or may not be. */
+    private boolean awaitRoom(Domain d, int operations) {
+        while (!stopping && session.live() && d.held != Mode.NONE && !d.takeBack) {
+            if (pipeline.room(operations)) {
+                return true;
+            }
+            monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+        }
+        return false;
+    }
+
     private void endRecall(Domain d) {
         d.recalling = false;
         d.namesClosed = false;
@@ -922,8 +965,36 @@ public final class Tokens {
 
     /** Gives up a token that nobody asked for: an idle one, or that of a removed directory. Monitor held. */
     public void release(Domain d) {
-        if (d.held != Mode.NONE && d.loaded && !d.recalling && !d.giving && !d.takeBack && d.pins == 0) {
+        if (d.held != Mode.NONE && d.loaded && !d.recalling && !d.giving && !d.takeBack && !d.birthUnpublished && d.pins == 0) {
             startRecall(d, true);
+        }
+    }
+
+    /** Gives idle tokens back, longest unused first, while there are too many or too much is cached under them. Monitor held. */
+    public void trim() {
+        List<Domain> held = new ArrayList<>();
+        long cached = 0;
+        for (Domain d : domains.values()) {
+            if (d.held != Mode.NONE && d.loaded) {
+                held.add(d);
+                cached += d.entries.size() + d.inodes.size();
+            }
+        }
+        if (held.size() <= MAX_TOKENS && cached <= MAX_CACHED) {
+            return;
+        }
+        held.sort(Comparator.comparingLong(d -> d.lastUsedNs));
+        int left = held.size();
+        long now = monitor.nowNs();
+        int released = 0;
+        for (Domain d : held) {
+            if (released == TRIM_AT_ONCE || left <= MAX_TOKENS * 3 / 4 && cached <= MAX_CACHED * 3 / 4 || now - d.lastUsedNs < TRIM_IDLE_NS) {
+                break;
+            }
+            left--;
+            cached -= d.entries.size() + d.inodes.size();
+            released++;
+            release(d);
         }
     }
 

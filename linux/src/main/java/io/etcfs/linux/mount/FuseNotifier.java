@@ -85,6 +85,11 @@ final class FuseNotifier implements KernelCache {
     }
 
     @Override
+    public boolean canExpireEntries() {
+        return canExpire;
+    }
+
+    @Override
     public void invalidateAttributes(long ino, Runnable done) {
         enqueue(new Attributes(ino, done));
     }

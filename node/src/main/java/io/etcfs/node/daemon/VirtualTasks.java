@@ -15,4 +15,9 @@ final class VirtualTasks implements Tasks {
     public Thread start(String name, Runnable body) {
         return Thread.ofVirtual().name(name).uncaughtExceptionHandler(onError).start(body);
     }
+
+    @Override
+    public Thread startOwn(String name, Runnable body) {
+        return Thread.ofPlatform().daemon().name(name).uncaughtExceptionHandler(onError).start(body);
+    }
 }

@@ -93,7 +93,12 @@ public final class TestCluster implements AutoCloseable {
     }
 
     public ClusterNode start(String name) throws StartException {
-        ClusterNode node = new ClusterNode(new ClusterNode.Ports(store, device, clock, tasks, new Random(processes)),
+        return start(name, store);
+    }
+
+    /** @param way the node's own way to the shared store */
+    public ClusterNode start(String name, MetadataStore way) throws StartException {
+        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, device, clock, tasks, new Random(processes)),
                 new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), 10_000_000_000L, 128), superblock);
         node.onStop(reason -> stopped.add(name + ": " + reason));
         node.start();

@@ -94,6 +94,11 @@ public final class FaultyStore implements MetadataStore {
     }
 
     @Override
+    public void compact(long revision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        shared.compact(revision, timeoutNs);
+    }
+
+    @Override
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
         mayFail(faults.failsOther(), timeoutNs);
         return shared.status(timeoutNs);

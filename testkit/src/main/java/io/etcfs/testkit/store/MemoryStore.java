@@ -194,6 +194,11 @@ public final class MemoryStore implements MetadataStore {
         }
     }
 
+    @Override
+    public void compact(long revision, long timeoutNs) throws StoreRejectedException {
+        compact(revision);
+    }
+
     /** Forgets what was before a revision, as etcd's compaction does. */
     public void compact(long revision) throws StoreRejectedException {
         lock.lock();

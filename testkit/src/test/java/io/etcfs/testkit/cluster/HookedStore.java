@@ -1,0 +1,70 @@
+package io.etcfs.testkit.cluster;
+
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.LeaseBeat;
+import io.etcfs.core.store.LeaseGrant;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.RangeResult;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreStatus;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.Watch;
+import io.etcfs.core.store.WatchListener;
+
+/** One node's way to the shared store: a test decides what becomes of each transaction. */
+final class HookedStore implements MetadataStore {
+    interface Hook {
+        /** The outcome, or null: as usual. */
+        Outcome commit(Txn txn) throws StoreRejectedException;
+    }
+
+    private final MetadataStore shared;
+    volatile Hook hook = txn -> null;
+
+    HookedStore(MetadataStore shared) {
+        this.shared = shared;
+    }
+
+    @Override
+    public Outcome commit(Txn txn, long timeoutNs) throws StoreRejectedException {
+        Outcome o = hook.commit(txn);
+        return o != null ? o : shared.commit(txn, timeoutNs);
+    }
+
+    @Override
+    public RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        return shared.range(key, end, limit, keysOnly, atRevision, timeoutNs);
+    }
+
+    @Override
+    public LeaseGrant grantLease(long ttlSeconds, long timeoutNs) throws StoreUnavailableException {
+        return shared.grantLease(ttlSeconds, timeoutNs);
+    }
+
+    @Override
+    public LeaseBeat keepAlive(long leaseId, long timeoutNs) throws StoreUnavailableException {
+        return shared.keepAlive(leaseId, timeoutNs);
+    }
+
+    @Override
+    public void revokeLease(long leaseId, long timeoutNs) throws StoreUnavailableException {
+        shared.revokeLease(leaseId, timeoutNs);
+    }
+
+    @Override
+    public Watch watch(Key from, Key end, long startRevision, WatchListener listener) {
+        return shared.watch(from, end, startRevision, listener);
+    }
+
+    @Override
+    public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
+        return shared.status(timeoutNs);
+    }
+
+    @Override
+    public void close() {
+        // The shared store belongs to the cluster.
+    }
+}

@@ -1,0 +1,242 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.fs.Operations;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Lock;
+import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.Want;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.Txn;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Requests that etcd carries out late or whose answer is lost, and work that is too much for one transaction. */
+@Timeout(60)
+class LateAndLargeTest {
+    private static final long SECOND = 1_000_000_000L;
+    private final Keys keys = new Keys(TestCluster.NAME);
+    private TestCluster cluster;
+    private HookedStore way;
+    private ClusterNode n1;
+    private TestClient a;
+
+    @BeforeEach
+    void start() throws Exception {
+        cluster = new TestCluster(256L << 20);
+        way = new HookedStore(cluster.store);
+        n1 = cluster.start("n1", way);
+        a = new TestClient(n1);
+    }
+
+    @AfterEach
+    void stop() {
+        cluster.close();
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private static Call call() {
+        return new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
+    }
+
+    private KeyValue get(Key key) throws Exception {
+        return cluster.store.range(key, null, 0, false, 0, SECOND).only();
+    }
+
+    private void commit(Op... ops) throws Exception {
+        cluster.store.commit(new Txn(List.of(), List.of(ops), List.of()), SECOND);
+    }
+
+    /** A want of a node that is not there. */
+    private Op want(long res) {
+        return Op.put(keys.want(res, "n9"), Want.newBuilder().setKind(Want.Kind.EXCLUSIVE).setSession(1).build().toByteArray());
+    }
+
+    private interface Probe {
+        boolean holds() throws Exception;
+    }
+
+    private static void eventually(String what, Probe probe) throws Exception {
+        long until = System.nanoTime() + 8 * SECOND;
+        while (!probe.holds()) {
+            if (System.nanoTime() > until) {
+                throw new AssertionError(what);
+            }
+            Thread.sleep(20);
+        }
+    }
+
+    /** Makes {@code /d} with the file {@code f} on a node that leaves again, so that nobody holds anything of it. */
+    private long directoryOfNobody() throws Exception {
+        ClusterNode n2 = cluster.start("n2");
+        TestClient b = new TestClient(n2);
+        b.mkdir("/d");
+        b.write("/d/f", 0, new byte[10], 0);
+        long ino = b.stat("/d").ino();
+        n2.leave(5 * SECOND);
+        return ino;
+    }
+
+    @Test
+    void aKeyThatIsTakenUpIsNotDeletedAsUnknown() throws Exception {
+        long d = directoryOfNobody();
+        var session = io.etcfs.core.record.proto.Session.parseFrom(get(keys.session("n1")).value());
+        long revision = get(keys.session("n1")).createRevision();
+        Owner owner = Owner.parseFrom(get(keys.owner(d)).value());
+        CountDownLatch held = new CountDownLatch(1);
+        CompletableFuture<Outcome> late = new CompletableFuture<>();
+        way.hook = txn -> {
+            if (txn.success().size() == 2 && txn.success().get(0) instanceof Op.Delete del && del.key().equals(keys.lockExclusive(d, "n1")) && held.getCount() > 0) {
+                held.countDown();
+                try {
+                    Thread.sleep(1000);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+                late.complete(cluster.store.commit(txn, SECOND));
+                return late.join();
+            }
+            return null;
+        };
+        // A request of n1 that committed after it stopped waiting left a key; somebody else waits for it.
+        commit(Op.put(keys.lockExclusive(d, "n1"), Lock.newBuilder().setSession(revision).build().toByteArray(), session.getLease()),
+                Op.put(keys.owner(d), owner.toBuilder().setNode("n1").setSession(revision).setGivenUp(false).build().toByteArray()));
+        for (int i = 0; i < 3; i++) {
+            commit(want(d));
+        }
+        assertEquals(true, held.await(5, TimeUnit.SECONDS), "the unknown key is given back");
+        commit(Op.delete(keys.want(d, "n9")));
+        a.write("/d/mine", 0, new byte[1], 0);
+        late.get(5, TimeUnit.SECONDS);
+        TestClient c = new TestClient(cluster.start("n3"));
+        c.write("/d/theirs", 0, new byte[1], 0);
+        assertEquals(List.of("f", "mine", "theirs"), c.list("/d"));
+        assertEquals(List.of("f", "mine", "theirs"), a.list("/d"));
+    }
+
+    @Test
+    void anUpgradeDoesNotGoByWhatWasHeldBeforeARecall() throws Exception {
+        long d = directoryOfNobody();
+        assertEquals(List.of("f"), a.list("/d"));
+        CountDownLatch looking = new CountDownLatch(1);
+        CountDownLatch look = new CountDownLatch(1);
+        way.hook = txn -> {
+            if (txn.compares().isEmpty() && txn.success().size() == 3 && txn.success().get(0) instanceof Op.Range r && r.key().equals(keys.owner(d)) && look.getCount() > 0) {
+                looking.countDown();
+                try {
+                    look.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+            return null;
+        };
+        CompletableFuture<Void> writing = CompletableFuture.runAsync(() -> {
+            try {
+                a.write("/d/new", 0, new byte[1], 0);
+            } catch (FsException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+        looking.await();
+        commit(want(d));
+        eventually("the shared token is given up", () -> get(keys.lockShared(d, "n1")) == null);
+        commit(Op.delete(keys.want(d, "n9")));
+        Thread.sleep(100);
+        look.countDown();
+        writing.get(10, TimeUnit.SECONDS);
+        assertEquals(List.of("f", "new"), a.list("/d"));
+    }
+
+    @Test
+    void aDirectoryWithManyOpenFilesIsGivenUp() throws Exception {
+        a.mkdir("/d");
+        long d = n1.lookup(call(), 1, "d".getBytes()).ino();
+        List<Operations.Created> open = new ArrayList<>();
+        for (int i = 0; i < 150; i++) {
+            open.add(n1.create(call(), d, ("f" + i).getBytes(), 0644, 0, 2));
+        }
+        TestClient b = new TestClient(cluster.start("n2"));
+        assertEquals(150, b.list("/d").size());
+        assertEquals(150, cluster.store.range(keys.opensOf(d), keys.opensOf(d).prefixEnd(), 0, true, 0, SECOND).keyValues().size());
+        for (int i = 0; i < 150; i++) {
+            b.unlink("/d/f" + i);
+        }
+        for (Operations.Created c : open) {
+            n1.release(call(), c.entry().ino(), c.opened().handle());
+            n1.forget(c.entry().ino(), 1);
+        }
+        n1.forget(d, 1);
+        eventually("all are freed", () -> cluster.store.range(keys.orphans(), keys.orphans().prefixEnd(), 0, true, 0, SECOND).keyValues().isEmpty());
+        eventually("their keys are gone", () -> cluster.store.range(keys.opensOf(d), keys.opensOf(d).prefixEnd(), 0, true, 0, SECOND).keyValues().isEmpty());
+    }
+
+    @Test
+    void aLostAnswerDoesNotKeepACloserBusy() throws Exception {
+        a.mkdir("/d");
+        long d = n1.lookup(call(), 1, "d".getBytes()).ino();
+        Operations.Created f = n1.create(call(), d, "f".getBytes(), 0644, 0, 2);
+        long ino = f.entry().ino();
+        TestClient b = new TestClient(cluster.start("n2"));
+        b.write("/d/f", 0, new byte[3], 0);
+        assertEquals(true, get(keys.open(d, ino, "n1")) != null);
+        way.hook = txn -> {
+            if (!txn.success().isEmpty() && txn.success().get(0) instanceof Op.Delete del && del.key().equals(keys.open(d, ino, "n1"))) {
+                cluster.store.commit(txn, SECOND);
+                return new Outcome.Unknown("the answer is lost");
+            }
+            return null;
+        };
+        n1.release(call(), ino, f.opened().handle());
+        n1.forget(ino, 1);
+        n1.forget(d, 1);
+        eventually("nothing is left of the file on the node", () -> n1.status().vnodes() <= 1);
+    }
+
+    @Test
+    void theTailOfALongFileIsFreedToItsEnd() throws Exception {
+        long range = 32L << 20;
+        a.write("/f", 0, new byte[0], 0);
+        for (int i = 0; i < 100; i++) {
+            a.fallocate("/f", i * range, 4096, 0);
+        }
+        a.truncate("/f", 50 * range);
+        long ino = a.stat("/f").ino();
+        eventually("the rest is freed", () -> get(keys.remainder(1, ino)) == null && a.stat("/f").blocks() == 50 * 8);
+        a.write("/f", 60 * range, new byte[1], 0);
+        assertEquals(60 * range + 1, a.stat("/f").size());
+    }
+
+    @Test
+    void manyFilesWithLargeAttributesChangeAtOnce() throws Exception {
+        byte[] value = new byte[2000];
+        for (int i = 0; i < 110; i++) {
+            a.write("/f" + i, 0, new byte[0], 0);
+            long ino = n1.lookup(call(), 1, ("f" + i).getBytes()).ino();
+            for (int x = 0; x < 8; x++) {
+                n1.setxattr(call(), ino, ("user." + x).getBytes(), value, 0);
+            }
+        }
+        a.fsync("/f109");
+        for (int i = 0; i < 110; i++) {
+            long ino = n1.lookup(call(), 1, ("f" + i).getBytes()).ino();
+            n1.setattr(call(), ino, new Operations.Change(0600, null, null, null, null, null, null, -1, false));
+        }
+        a.fsync("/f109");
+        assertEquals(List.of(), cluster.stopped);
+    }
+}
