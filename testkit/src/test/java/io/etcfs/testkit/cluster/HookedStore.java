@@ -22,6 +22,8 @@ final class HookedStore implements MetadataStore {
 
     private final MetadataStore shared;
     volatile Hook hook = txn -> null;
+    /** Nothing gets through: requests take a while and have no answer. */
+    volatile boolean cut;
 
     HookedStore(MetadataStore shared) {
         this.shared = shared;
@@ -29,27 +31,35 @@ final class HookedStore implements MetadataStore {
 
     @Override
     public Outcome commit(Txn txn, long timeoutNs) throws StoreRejectedException {
+        if (cut) {
+            sleep();
+            return new Outcome.Unknown("cut off");
+        }
         Outcome o = hook.commit(txn);
         return o != null ? o : shared.commit(txn, timeoutNs);
     }
 
     @Override
     public RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        reach();
         return shared.range(key, end, limit, keysOnly, atRevision, timeoutNs);
     }
 
     @Override
     public LeaseGrant grantLease(long ttlSeconds, long timeoutNs) throws StoreUnavailableException {
+        reach();
         return shared.grantLease(ttlSeconds, timeoutNs);
     }
 
     @Override
     public LeaseBeat keepAlive(long leaseId, long timeoutNs) throws StoreUnavailableException {
+        reach();
         return shared.keepAlive(leaseId, timeoutNs);
     }
 
     @Override
     public void revokeLease(long leaseId, long timeoutNs) throws StoreUnavailableException {
+        reach();
         shared.revokeLease(leaseId, timeoutNs);
     }
 
@@ -59,8 +69,30 @@ final class HookedStore implements MetadataStore {
     }
 
     @Override
+    public void compact(long revision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        reach();
+        shared.compact(revision, timeoutNs);
+    }
+
+    @Override
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
+        reach();
         return shared.status(timeoutNs);
+    }
+
+    private void reach() throws StoreUnavailableException {
+        if (cut) {
+            sleep();
+            throw new StoreUnavailableException("cut off");
+        }
+    }
+
+    private static void sleep() {
+        try {
+            Thread.sleep(100);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     @Override
