@@ -22,6 +22,8 @@ public final class Vnode {
     /** Device reads under way, and whether somebody changes its blocks. Readers and the changer exclude each other. */
     public int readers;
     public boolean changing;
+    /** New reads wait until then (ns of the clock) for somebody who wants to change blocks and waits for reads. */
+    public long changeWantedUntilNs = Long.MIN_VALUE;
 
     /** The kernel may have pages of it. */
     public boolean pagesCached;

@@ -49,6 +49,7 @@ final class Bytes {
     private static final int SPLIT_BYTES = 64 << 10;
     /** What fallocate reserves under one holding of the monitor: 64 MiB. */
     private static final long RESERVE_BLOCKS = 16_384;
+    private static final long CHANGE_TURN_NS = 50_000_000L;
     private static final long FAR = Long.MAX_VALUE >> 1;
     private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
 
@@ -102,9 +103,10 @@ final class Bytes {
     // ---- opening
 
     Operations.Opened open(Call call, long ino, int flags, boolean killPrivileges) throws FsException {
-        return node.waiting().run(call, a -> {
+        boolean truncates = (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != 0;
+        Waiting.Held held = truncates ? sizeChange(node.monitor().with(() -> node.vnodes().require(ino))) : Waiting.NOTHING;
+        return node.waiting().run(call, held, a -> {
             Vnode v = node.vnodes().require(ino);
-            boolean truncates = (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != 0;
             Domain d = node.tokens().requireForData(v.home, truncates ? Mode.EXCLUSIVE : Mode.SHARED);
             if (d.recalling && d.namesClosed) {
                 // The batch that gives the token may be closed without the open: key of this file.
@@ -173,7 +175,7 @@ final class Bytes {
     private ReadPlan planRead(Vnode v, long offset, int size, int openFlags, MemorySegment scratch, long base) throws FsException {
         Domain d = node.tokens().requireForData(v.home, Mode.SHARED);
         Inode i = inode(d, v);
-        if (v.changing) {
+        if (v.changing || node.monitor().nowNs() < v.changeWantedUntilNs) {
             throw Blocked.INSTANCE;
         }
         int n = (int) Math.max(0, Math.min(size, i.size - offset));
@@ -260,6 +262,15 @@ final class Bytes {
             }
             return node.session().revision() == sessionRevision;
         });
+    }
+
+    /** Reads under way are waited for, and new ones wait meanwhile: where reads overlap all the time a change would never get its turn. */
+    private void requireNoReaders(Vnode v) {
+        if (v.readers > 0) {
+            v.changeWantedUntilNs = node.monitor().nowNs() + CHANGE_TURN_NS;
+            throw Blocked.INSTANCE;
+        }
+        v.changeWantedUntilNs = Long.MIN_VALUE;
     }
 
     private static FsException failed(String what, long ino, DeviceException e) {
@@ -472,11 +483,8 @@ final class Bytes {
                 }
             }
         }
-        if (frees && v.readers > 0) {
-            throw Blocked.INSTANCE;
-        }
-        if (p.directTo > p.directFrom && v.readers > 0) {
-            throw Blocked.INSTANCE;
+        if (frees || p.directTo > p.directFrom) {
+            requireNoReaders(v);
         }
         try {
             for (long[] w : wanted) {
@@ -805,19 +813,7 @@ final class Bytes {
             throw new FsException(Errno.EFBIG);
         }
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
-        Waiting.Held held = new Waiting.Held() {
-            @Override
-            public void begin() {}
-
-            @Override
-            public void end() {}
-
-            @Override
-            public boolean hopeless() {
-                return node.view().sizeChangeIsHopeless(vnode);
-            }
-        };
-        return node.waiting().run(call, held, a -> {
+        return node.waiting().run(call, sizeChange(vnode), a -> {
             Domain d = node.tokens().requireForData(vnode.home, Mode.EXCLUSIVE);
             Inode i = inode(d, vnode);
             if (!i.isRegular()) {
@@ -834,11 +830,28 @@ final class Bytes {
         });
     }
 
+    /** The kernel holds write-back of the inode up while it waits for a change of size, by truncate or by open. */
+    private Waiting.Held sizeChange(Vnode vnode) {
+        return new Waiting.Held() {
+            @Override
+            public void begin() {}
+
+            @Override
+            public void end() {}
+
+            @Override
+            public boolean hopeless() {
+                return node.view().sizeChangeIsHopeless(vnode);
+            }
+        };
+    }
+
     /** Sets the size. X is held and the extents are loaded. Throws {@link Blocked} before it has any effect. */
     void truncate(Domain d, Inode i, Vnode v, long size, long nowNs) {
-        if (v.changing || v.readers > 0) {
+        if (v.changing) {
             throw Blocked.INSTANCE;
         }
+        requireNoReaders(v);
         if (!node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS + 16)) {
             throw Blocked.INSTANCE;
         }
@@ -969,9 +982,10 @@ final class Bytes {
             at = node.waiting().run(call, a -> {
                 Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
                 Inode i = inode(d, v);
-                if (v.changing || v.readers > 0 || !v.sideBuffer.isEmpty() || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
+                if (v.changing || !v.sideBuffer.isEmpty() || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
                     throw Blocked.INSTANCE;
                 }
+                requireNoReaders(v);
                 List<Extent> there = i.extents.within(start, next);
                 int fitting = openFiles.fitting(there);
                 long upTo = fitting == there.size() ? next : there.get(fitting).logicalBlock();

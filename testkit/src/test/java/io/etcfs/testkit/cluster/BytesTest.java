@@ -2,17 +2,22 @@ package io.etcfs.testkit.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.fs.Operations;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -176,5 +181,57 @@ class BytesTest {
         close(f);
         Thread.sleep(300);
         assertArrayEquals(Arrays.copyOf(page, 100), other.read("/f"));
+    }
+
+    /** Reads of four threads overlap all the time. */
+    @Test
+    void readsDoNotHoldChangesUp() throws Exception {
+        client.write("/f", 0, random(1, 1 << 20), 0);
+        client.fsync("/f");
+        cluster.device.beforeRead = offset -> sleep(5);
+        AtomicBoolean stop = new AtomicBoolean();
+        List<Thread> readers = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            readers.add(Thread.ofVirtual().start(() -> {
+                while (!stop.get()) {
+                    try {
+                        client.read("/f");
+                    } catch (FsException e) {
+                        throw new IllegalStateException(e);
+                    }
+                }
+            }));
+        }
+        try {
+            long start = System.nanoTime();
+            for (int i = 0; i < 5; i++) {
+                client.write("/f", 0, random(i, 1 << 16), 040000);
+            }
+            client.truncate("/f", 5000);
+            assertTrue(System.nanoTime() - start < 2_000_000_000L, "writes waited " + (System.nanoTime() - start) / 1_000_000 + " ms");
+        } finally {
+            stop.set(true);
+            for (Thread t : readers) {
+                t.join();
+            }
+        }
+    }
+
+    /** The kernel saw no such name and checks no permission any more; the file was made elsewhere meanwhile. */
+    @Test
+    void createOfAFileThatIsThereDoesNotOpenWhatTheCallerMayNot() throws Exception {
+        Call owner = new Call(1, 1000, 1000, 1, true, Call.Interruption.NEVER);
+        Call stranger = new Call(2, 1001, 1001, 1, true, Call.Interruption.NEVER);
+        Operations.Created f = node.create(owner, 1, "f".getBytes(), 0640, 0, O_RDWR);
+        assertEquals(Errno.ESTALE, assertThrows(FsException.class, () -> node.create(stranger, 1, "f".getBytes(), 0644, 0, O_RDWR)).errno());
+        assertEquals(Errno.ESTALE, assertThrows(FsException.class, () -> node.create(stranger, 1, "f".getBytes(), 0644, 0, 0)).errno());
+        Operations.Created again = node.create(owner, 1, "f".getBytes(), 0644, 0, O_RDWR);
+        assertEquals(f.entry().ino(), again.entry().ino());
+        Operations.Entry link = node.symlink(owner, 1, "s".getBytes(), "f".getBytes());
+        assertEquals(Errno.ESTALE, assertThrows(FsException.class, () -> node.create(owner, 1, "s".getBytes(), 0644, 0, O_RDWR)).errno());
+        node.release(owner, f.entry().ino(), f.opened().handle());
+        node.release(owner, f.entry().ino(), again.opened().handle());
+        node.forget(f.entry().ino(), 2);
+        node.forget(link.ino(), 1);
     }
 }
