@@ -27,9 +27,9 @@ find_java() {
 # Netty and protobuf still use sun.misc.Unsafe, which Java would report on standard error.
 JAVA_COMMON=(
   --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow
-  -XX:+UseSerialGC -XX:-UsePerfData -Xshare:auto
+  -XX:-UsePerfData -Xshare:auto
 )
-JAVA_SHORT=("${JAVA_COMMON[@]}" -XX:TieredStopAtLevel=1 -Xmx256m)
+JAVA_SHORT=("${JAVA_COMMON[@]}" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m)
 
 need_java() { # PROGRAM EXIT_CODE; sets JAVA
   if ! JAVA=$(find_java); then
