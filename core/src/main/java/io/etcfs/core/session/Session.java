@@ -71,6 +71,7 @@ public final class Session {
     private long trustedUntilNs;
     private long openedAtNs;
     private boolean everReopened;
+    private boolean takingBack;
     private long generation;
     private long generationRevision;
     private byte[] marker;
@@ -334,6 +335,10 @@ public final class Session {
         try {
             live = false;
             monitor.changed();
+            // Tokens that are still being taken back: that ends well, or finds the session gone and ends the node.
+            while (takingBack && !closing) {
+                monitor.awaitQuietly(monitor.nowNs() + BEAT_NS);
+            }
         } finally {
             monitor.unlock();
         }
@@ -358,8 +363,27 @@ public final class Session {
             pause(200_000_000L);
         }
         LOG.log(System.Logger.Level.INFO, "session opened again at revision {0}", Long.toString(revision));
+        byte[] markerFound = marker;
+        monitor.lock();
         try {
-            listener.sessionReopened(marker == null ? null : BatchMarker.parseFrom(marker));
+            takingBack = true;
+        } finally {
+            monitor.unlock();
+        }
+        // On a task of its own: the beats go on meanwhile, however long etcd takes.
+        tasks.start("take-back", () -> takeBack(markerFound));
+    }
+
+    private void takeBack(byte[] markerFound) {
+        try {
+            listener.sessionReopened(markerFound == null ? null : BatchMarker.parseFrom(markerFound));
+            monitor.lock();
+            try {
+                takingBack = false;
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
         } catch (InvalidProtocolBufferException e) {
             throw new NodeStoppedError("damaged record " + keys.batch(node));
         }

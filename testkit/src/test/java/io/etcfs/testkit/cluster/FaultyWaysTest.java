@@ -1,0 +1,206 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.Txn;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Two nodes whose transactions get lost, or lose their answers, or are carried out late. */
+@Timeout(120)
+class FaultyWaysTest {
+    private static final long SECOND = 1_000_000_000L;
+    private TestCluster cluster;
+    private HookedStore[] ways;
+    private TestClient[] clients;
+
+    @BeforeEach
+    void start() throws Exception {
+        cluster = new TestCluster(256L << 20);
+        ways = new HookedStore[] {new HookedStore(cluster.store), new HookedStore(cluster.store)};
+        clients = new TestClient[] {new TestClient(cluster.start("n1", ways[0])), new TestClient(cluster.start("n2", ways[1]))};
+    }
+
+    @AfterEach
+    void stop() {
+        for (HookedStore w : ways) {
+            w.hook = txn -> null;
+        }
+        cluster.close();
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private final class Faults implements HookedStore.Hook {
+        private final Random random;
+
+        Faults(long seed) {
+            random = new Random(seed);
+        }
+
+        @Override
+        public Outcome commit(Txn txn) throws StoreRejectedException {
+            int fate;
+            long delay;
+            synchronized (random) {
+                fate = random.nextInt(12);
+                delay = random.nextInt(80);
+            }
+            switch (fate) {
+                case 0 -> {
+                    return new Outcome.Unknown("lost");
+                }
+                case 1 -> {
+                    cluster.store.commit(txn, SECOND);
+                    return new Outcome.Unknown("answer lost");
+                }
+                case 2 -> {
+                    cluster.tasks.start("late", () -> {
+                        try {
+                            Thread.sleep(delay);
+                            cluster.store.commit(txn, SECOND);
+                        } catch (InterruptedException | StoreRejectedException | IllegalStateException e) {
+                            // Nobody hears of it.
+                        }
+                    });
+                    return new Outcome.Unknown("late");
+                }
+                case 3 -> {
+                    try {
+                        Thread.sleep(delay);
+                    } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                    }
+                    return null;
+                }
+                default -> {
+                    return null;
+                }
+            }
+        }
+    }
+
+    @Test
+    void operationsAgreeWithAModel() throws Exception {
+        for (int seed = 0; seed < Integer.getInteger("etcfs.test.seeds", 1); seed++) {
+            Random random = new Random(seed);
+            ways[0].hook = new Faults(2L * seed + 1000);
+            ways[1].hook = new Faults(2L * seed + 1001);
+            String top = "/s" + seed;
+            clients[0].mkdir(top);
+            Map<String, byte[]> model = new TreeMap<>();
+            for (int step = 0; step < 150; step++) {
+                TestClient c = clients[random.nextInt(3) == 0 ? 1 : 0];
+                String name = top + "/f" + random.nextInt(5);
+                String other = top + "/f" + random.nextInt(5);
+                switch (random.nextInt(6)) {
+                    case 0, 1 -> {
+                        int offset = random.nextInt(3) == 0 ? 0 : random.nextInt(50_000);
+                        byte[] data = new byte[1 + random.nextInt(20_000)];
+                        random.nextBytes(data);
+                        c.write(name, offset, data, random.nextInt(4) == 0 ? 040000 : 0);
+                        byte[] old = model.getOrDefault(name, new byte[0]);
+                        byte[] now = Arrays.copyOf(old, Math.max(old.length, offset + data.length));
+                        System.arraycopy(data, 0, now, offset, data.length);
+                        model.put(name, now);
+                    }
+                    case 2 -> {
+                        if (model.containsKey(name)) {
+                            int size = random.nextInt(60_000);
+                            c.truncate(name, size);
+                            model.put(name, Arrays.copyOf(model.get(name), size));
+                        }
+                    }
+                    case 3 -> {
+                        if (model.containsKey(name)) {
+                            c.unlink(name);
+                            model.remove(name);
+                        }
+                    }
+                    case 4 -> {
+                        if (model.containsKey(name) && !name.equals(other)) {
+                            c.rename(name, other);
+                            model.put(other, model.remove(name));
+                        }
+                    }
+                    default -> {
+                        if (model.containsKey(name)) {
+                            assertArrayEquals(model.get(name), c.read(name), "seed " + seed + " step " + step + " " + name);
+                        }
+                    }
+                }
+                assertEquals(List.of(), cluster.stopped, "seed " + seed + " step " + step);
+            }
+            List<String> names = new ArrayList<>();
+            model.keySet().forEach(n -> names.add(n.substring(top.length() + 1)));
+            for (TestClient c : clients) {
+                assertEquals(names, c.list(top), "seed " + seed);
+                for (String n : model.keySet()) {
+                    assertArrayEquals(model.get(n), c.read(n), n);
+                }
+            }
+        }
+    }
+
+    /** etcd is slow just after an outage: the new session does not end while tokens are taken back under it. */
+    @Test
+    void takingBackMayTakeLong() throws Exception {
+        clients[0].mkdir("/d");
+        clients[0].write("/d/before", 0, new byte[1], 0);
+        ways[0].cut = true;
+        for (int i = 0; i < 30; i++) {
+            clients[0].write("/d/f" + i, 0, new byte[1], 0);
+        }
+        Thread.sleep(2000);
+        long slowUntil = System.nanoTime() + 5 * SECOND;
+        ways[0].hook = txn -> {
+            boolean takesBack = txn.success().stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().contains("/lock"));
+            return takesBack && System.nanoTime() < slowUntil ? new Outcome.Unknown("slow") : null;
+        };
+        ways[0].cut = false;
+        clients[0].fsync("/d/f29");
+        assertEquals(31, clients[1].list("/d").size());
+    }
+
+    /** etcd can't be reached for longer than a session lives, while things are unpublished: they are published when it is back. */
+    @Test
+    void anOutageLosesNothing() throws Exception {
+        for (int round = 0; round < 2; round++) {
+            String d = "/r" + round;
+            clients[0].mkdir(d);
+            clients[0].write(d + "/before", 0, "before".getBytes(), 0);
+            clients[1].write("/n2-" + round, 0, "n2".getBytes(), 0);
+            clients[0].stat(d + "/before");
+            ways[0].cut = true;
+            ways[1].cut = round == 1;
+            for (int i = 0; i < 30; i++) {
+                clients[0].mkdir(d + "/d" + i);
+                clients[0].write(d + "/d" + i + "/f", 0, ("during" + i).getBytes(), 0);
+            }
+            Thread.sleep(3500);
+            ways[0].cut = false;
+            ways[1].cut = false;
+            if (round == 0) {
+                // A node whose session survived waits for nobody.
+                clients[0].fsync(d + "/d29/f");
+            }
+            assertArrayEquals("before".getBytes(), clients[1].read(d + "/before"));
+            for (int i = 0; i < 30; i++) {
+                assertArrayEquals(("during" + i).getBytes(), clients[1].read(d + "/d" + i + "/f"));
+            }
+            clients[0].write(d + "/after", 0, "after".getBytes(), 0);
+            assertArrayEquals("after".getBytes(), clients[1].read(d + "/after"));
+            assertEquals(List.of(), cluster.stopped);
+        }
+    }
+}
