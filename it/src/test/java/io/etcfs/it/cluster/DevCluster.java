@@ -86,7 +86,7 @@ public final class DevCluster implements AutoCloseable {
     }
 
     /** Scratch on a local filesystem that goes with the cluster. */
-    Path scratch() {
+    public Path scratch() {
         try {
             return Files.createDirectories(state.resolve("scratch"));
         } catch (IOException e) {
@@ -120,6 +120,40 @@ public final class DevCluster implements AutoCloseable {
 
     public void resumeEtcd() {
         etcdPids().forEach(p -> signal("CONT", p));
+    }
+
+    /** Kills a daemon (SIGKILL); gone when this returns. */
+    public void kill(int node) throws InterruptedException {
+        killAndWait(pid(node));
+    }
+
+    /** Mounts a node again, whose daemon is gone. */
+    public void remount(int node) {
+        dev(UP_LIMIT, "mount", "n" + node);
+        pids.put(node, Long.parseLong(dev(DOWN_LIMIT, "pid", "n" + node).strip()));
+    }
+
+    /** Kills all members of etcd (SIGKILL). */
+    public void killEtcd() throws InterruptedException {
+        for (long p : etcdPids()) {
+            killAndWait(p);
+        }
+    }
+
+    /** Starts what is missing: members of etcd on the data they left. */
+    public void startMissing() {
+        dev(UP_LIMIT, "up", Integer.toString(nodes));
+    }
+
+    private static void killAndWait(long pid) throws InterruptedException {
+        signal("KILL", pid);
+        long end = System.nanoTime() + Duration.ofSeconds(10).toNanos();
+        while (isAlive(pid)) {
+            if (System.nanoTime() > end) {
+                throw new AssertionError("process " + pid + " does not die");
+            }
+            Thread.sleep(5);
+        }
     }
 
     private List<Long> etcdPids() {
@@ -284,7 +318,7 @@ public final class DevCluster implements AutoCloseable {
 
     private static Map<String, String> environment(Path state, List<Fault> faults, int downLimitS) {
         String options = faults.isEmpty() ? "" : "-Detcfs.faults=" + faults.stream().map(Fault::name).collect(Collectors.joining(","));
-        return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", "1G", "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options);
+        return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", System.getProperty("etcfs.it.deviceSize", "1G"), "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options);
     }
 
     record Result(int code, String output, String error) {}
