@@ -152,6 +152,91 @@ class FaultyWaysTest {
         }
     }
 
+    private static boolean isBatch(Txn txn) {
+        return txn.success().stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().contains("/batch:"));
+    }
+
+    /** The next batch of n1 that passes is carried out, and then n1 is cut off before it hears of it. */
+    private void cutAfter(java.util.function.Predicate<Txn> batch) {
+        ways[0].hook = txn -> {
+            if (isBatch(txn) && batch.test(txn)) {
+                cluster.store.commit(txn, SECOND);
+                ways[0].cut = true;
+                ways[0].hook = t -> null;
+                return new Outcome.Unknown("cut off");
+            }
+            return null;
+        };
+    }
+
+    @Test
+    void aBirthWhoseAnswerWasLostWithTheSession() throws Exception {
+        clients[0].write("/x", 0, new byte[1], 0);
+        clients[0].fsync("/x");
+        cutAfter(txn -> true);
+        clients[0].mkdir("/d");
+        clients[0].write("/d/one", 0, "one".getBytes(), 0);
+        long until = System.nanoTime() + SECOND;
+        while (!ways[0].cut && System.nanoTime() < until) {
+            Thread.sleep(5);
+        }
+        clients[0].write("/d/two", 0, "two".getBytes(), 0);
+        clients[0].mkdir("/d/e");
+        clients[0].write("/d/e/three", 0, "three".getBytes(), 0);
+        Thread.sleep(3000);
+        ways[0].cut = false;
+        clients[0].fsync("/d/e/three");
+        assertEquals(List.of("e", "one", "two"), clients[1].list("/d"));
+        assertArrayEquals("three".getBytes(), clients[1].read("/d/e/three"));
+        clients[1].write("/d/one", 3, "!".getBytes(), 0);
+        assertArrayEquals("one!".getBytes(), clients[0].read("/d/one"));
+    }
+
+    @Test
+    void aHandoverWhoseAnswerWasLostWithTheSession() throws Exception {
+        for (boolean shared : new boolean[] {false, true}) {
+            String d = shared ? "/s" : "/x";
+            clients[0].mkdir(d);
+            clients[0].write(d + "/f", 0, "mine".getBytes(), 0);
+            clients[0].mkdir(d + "-other");
+            long ino = clients[0].stat(d).ino();
+            String owner = new io.etcfs.core.record.Keys(TestCluster.NAME).owner(ino).toString();
+            assertEquals(1, clients[1].list("/").stream().filter(n -> ("/" + n).equals(d)).count());
+            clients[0].stat(d);
+            cutAfter(txn -> hands(txn.success(), owner));
+            Thread taker = Thread.ofVirtual().start(() -> {
+                try {
+                    if (shared) {
+                        clients[1].read(d + "/f");
+                    } else {
+                        clients[1].write(d + "/f", 4, "+theirs".getBytes(), 0);
+                    }
+                } catch (io.etcfs.core.fs.FsException e) {
+                    cluster.stopped.add("n2: " + e);
+                }
+            });
+            long until = System.nanoTime() + 5 * SECOND;
+            while (!ways[0].cut && System.nanoTime() < until) {
+                Thread.sleep(5);
+            }
+            assertEquals(true, ways[0].cut);
+            clients[0].write(d + "-other/late", 0, "late".getBytes(), 0);
+            taker.join();
+            Thread.sleep(3000);
+            ways[0].cut = false;
+            clients[0].fsync(d + "-other/late");
+            assertArrayEquals((shared ? "mine" : "mine+theirs").getBytes(), clients[0].read(d + "/f"));
+            clients[0].write(d + "/f", 0, "M".getBytes(), 0);
+            assertArrayEquals((shared ? "Mine" : "Mine+theirs").getBytes(), clients[1].read(d + "/f"));
+            assertArrayEquals("late".getBytes(), clients[1].read(d + "-other/late"));
+        }
+    }
+
+    private static boolean hands(List<io.etcfs.core.store.Op> ops, String key) {
+        return ops.stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().equals(key)
+                || op instanceof io.etcfs.core.store.Op.Nested n && hands(n.txn().success(), key));
+    }
+
     /** etcd is slow just after an outage: the new session does not end while tokens are taken back under it. */
     @Test
     void takingBackMayTakeLong() throws Exception {
