@@ -112,7 +112,7 @@ public final class Tokens {
         lockWatch = store.watch(keys.locks(), keys.locks().prefixEnd(), 0, new WatchListener() {
             @Override
             public void changed(long revision, List<WatchEvent> events) {
-                locksChanged(events);
+                watched(() -> locksChanged(events));
             }
 
             @Override
@@ -123,7 +123,7 @@ public final class Tokens {
         wantWatch = store.watch(keys.wants(), keys.wants().prefixEnd(), 0, new WatchListener() {
             @Override
             public void changed(long revision, List<WatchEvent> events) {
-                wantsChanged(events);
+                watched(() -> wantsChanged(events));
             }
 
             @Override
@@ -131,6 +131,18 @@ public final class Tokens {
                 tasks.start("wants", Tokens.this::listWants);
             }
         });
+    }
+
+    /** The store's thread may end with what is thrown here, and the node would hear of no want any more: it stops. */
+    private void watched(Runnable body) {
+        try {
+            body.run();
+        } catch (RuntimeException | Error e) {
+            LOG.log(System.Logger.Level.ERROR, "a watch failed", e);
+            tasks.start("watch", () -> {
+                throw new NodeStoppedError("a watch failed: " + e);
+            });
+        }
     }
 
     public void stop() {

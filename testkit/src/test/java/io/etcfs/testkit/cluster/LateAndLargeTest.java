@@ -208,6 +208,14 @@ class LateAndLargeTest {
     }
 
     @Test
+    void aNodeThatCannotFollowTheTokensStops() throws Exception {
+        a.mkdir("/d");
+        commit(Op.put(Key.of((keys.locks() + "what is this").getBytes()), new byte[0]));
+        eventually("the node stops", () -> cluster.stopped.stream().anyMatch(s -> s.startsWith("n1: a watch failed")));
+        cluster.stopped.clear();
+    }
+
+    @Test
     void theTailOfALongFileIsFreedToItsEnd() throws Exception {
         long range = 32L << 20;
         a.write("/f", 0, new byte[0], 0);
