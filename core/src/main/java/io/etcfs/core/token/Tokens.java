@@ -892,6 +892,7 @@ public final class Tokens {
         host.dropCached(d, downgrade);
         if (Fault.HANDOVER_BEFORE_PUBLISH.on()) {
             giveEarly(d, downgrade);
+            return;
         }
         Handover handover;
         monitor.lock();
@@ -939,12 +940,27 @@ public final class Tokens {
     /** {@link Fault#HANDOVER_BEFORE_PUBLISH}. */
     private void giveEarly(Domain d, boolean downgrade) {
         Mode mode = downgrade ? Mode.SHARED : Mode.EXCLUSIVE;
-        List<Op> ops = monitor.with(() -> new Handover(monitor, session, keys, node, d, downgrade, false,
-                conflicting(d).stream().filter(w -> w.mode() == mode).limit(downgrade ? Long.MAX_VALUE : 1).toList()).build());
+        Handover handover = monitor.with(() -> new Handover(monitor, session, keys, node, d, downgrade, false,
+                conflicting(d).stream().filter(w -> w.mode() == mode).limit(downgrade ? Long.MAX_VALUE : 1).toList()));
         try {
-            store.commit(new Txn(List.of(), ops, List.of()), REQUEST_NS);
+            Outcome given = store.commit(new Txn(List.of(), monitor.with(handover::build), List.of()), REQUEST_NS);
+            pause(20_000_000L);
+            monitor.lock();
+            try {
+                long last = pipeline.lastNumber();
+                pipeline.push(last);
+                while (!stopping && !pipeline.published(last)) {
+                    monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+                }
+                if (given instanceof Outcome.Committed(TxnResult r)) {
+                    handover.committed(r.revision(), List.of());
+                }
+                endRecall(d);
+            } finally {
+                monitor.unlock();
+            }
         } catch (StoreRejectedException e) {
-            LOG.log(System.Logger.Level.WARNING, "planted fault: {0}", e.getMessage());
+            throw new IllegalStateException(e);
         }
     }
 
