@@ -156,7 +156,7 @@ public final class DevCluster implements AutoCloseable {
         }
     }
 
-    private List<Long> etcdPids() {
+    public List<Long> etcdPids() {
         return dev(DOWN_LIMIT, "etcd", "pid").lines().map(Long::parseLong).toList();
     }
 
