@@ -215,6 +215,46 @@ class LateAndLargeTest {
         cluster.stopped.clear();
     }
 
+    /** So that what comes next finds the open batch half full. */
+    private void fillBatch() throws Exception {
+        a.fsync("/f");
+        for (int i = 0; i < 30; i++) {
+            a.write("/small" + i, 0, new byte[0], 0);
+        }
+    }
+
+    @Test
+    void extentsMoveToRecordsWhileABatchTakesThem() throws Exception {
+        long range = 32L << 20;
+        a.write("/f", 0, new byte[0], 0);
+        for (int i = 1; i <= 32; i++) {
+            a.fallocate("/f", 2 * i * range - 4096, 8192, 0);
+        }
+        fillBatch();
+        a.write("/f", 66 * range - 4096, new byte[8192], 0);
+        a.fsync("/f");
+        assertEquals(66 * 8, a.stat("/f").blocks());
+    }
+
+    @Test
+    void aFileInManyArenasIsRemoved() throws Exception {
+        try (TestCluster large = new TestCluster(640L << 20)) {
+            ClusterNode n = large.start("n1");
+            TestClient c = new TestClient(n);
+            long before = c.freeBlocks();
+            c.write("/f", 0, new byte[0], 0);
+            c.fallocate("/f", 0, 576L << 20, 0);
+            c.fsync("/f");
+            for (int i = 0; i < 28; i++) {
+                c.write("/small" + i, 0, new byte[0], 0);
+            }
+            c.unlink("/f");
+            Thread.sleep(100);
+            eventually("all blocks are free again", () -> c.freeBlocks() == before);
+            assertEquals(List.of(), large.stopped);
+        }
+    }
+
     @Test
     void theTailOfALongFileIsFreedToItsEnd() throws Exception {
         long range = 32L << 20;
