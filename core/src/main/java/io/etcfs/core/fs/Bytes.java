@@ -926,7 +926,10 @@ final class Bytes {
             }
             i.mtimeNs = nowNs;
             i.ctimeNs = nowNs;
-            i.killPrivileges();
+            if (call.uid() != 0) {
+                // The kernel does not say who may keep them.
+                i.killPrivileges();
+            }
             node.journal().changed(d, i, true);
             return null;
         });
@@ -1104,15 +1107,30 @@ final class Bytes {
         makeDurable(call, vnode, dataOnly);
     }
 
+    /** Before a close returns: what a mapping wrote until then is what every node reads, or the close says that it was lost. */
+    void awaitWriteBack(Call call, long ino) throws FsException {
+        node.waiting().run(call, a -> {
+            Vnode v = node.vnodes().known(ino);
+            if (v != null) {
+                requireWrittenBack(v);
+            }
+            return null;
+        });
+    }
+
+    private static void requireWrittenBack(Vnode v) throws FsException {
+        if (!v.sideBuffer.isEmpty()) {
+            throw Blocked.INSTANCE;
+        }
+        if (v.writeBackFailed) {
+            v.writeBackFailed = false;
+            throw new FsException(Errno.EIO);
+        }
+    }
+
     private void makeDurable(Call call, Vnode v, boolean dataOnly) throws FsException {
         node.waiting().run(call, a -> {
-            if (!v.sideBuffer.isEmpty()) {
-                throw Blocked.INSTANCE;
-            }
-            if (v.writeBackFailed) {
-                v.writeBackFailed = false;
-                throw new FsException(Errno.EIO);
-            }
+            requireWrittenBack(v);
             Domain d = node.tokens().known(v.home);
             Inode i = d == null ? null : d.inodes.get(v.ino);
             // Without a token everything was published when it was given up; with one, up to the inode's last change.

@@ -25,6 +25,7 @@ public final class Call {
     private final boolean mayWait;
     private final Interruption interruption;
     private List<Domain> granted;
+    private long grantedNs;
 
     /**
      * @param unique       the kernel's number of the request, for logs
@@ -70,9 +71,10 @@ public final class Call {
     }
 
     /** The answer lets the kernel believe something of the domain: until it is written, the domain's recall waits. Monitor held. */
-    void granted(Domain d) {
+    void granted(Domain d, long nowNs) {
         if (granted == null) {
             granted = new ArrayList<>(2);
+            grantedNs = nowNs;
         }
         if (!granted.contains(d)) {
             granted.add(d);
@@ -83,6 +85,11 @@ public final class Call {
     /** Whether {@link Operations#replied} has something to do. */
     public boolean hasGrants() {
         return granted != null;
+    }
+
+    /** When the first of it was granted. */
+    long grantedNs() {
+        return grantedNs;
     }
 
     List<Domain> takeGrants() {

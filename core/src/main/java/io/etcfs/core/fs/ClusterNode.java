@@ -273,8 +273,10 @@ public final class ClusterNode implements Operations {
         try {
             List<Domain> grants = call.takeGrants();
             if (grants != null) {
+                long after = node.monitor().nowNs() - call.grantedNs();
                 for (Domain d : grants) {
                     d.repliesInFlight--;
+                    node.view().replied(d, after);
                 }
                 node.monitor().changed();
             }
@@ -368,8 +370,9 @@ public final class ClusterNode implements Operations {
     }
 
     @Override
-    public void flush(Call call, long ino, long handle, long lockOwner) {
-        // Errors of writes were answered by the writes; there are no locks to release yet.
+    public void flush(Call call, long ino, long handle, long lockOwner) throws FsException {
+        // Errors of other writes were answered by the writes; there are no locks to release yet.
+        bytes.awaitWriteBack(call, ino);
     }
 
     @Override

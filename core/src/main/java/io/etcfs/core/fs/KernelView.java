@@ -32,6 +32,8 @@ final class KernelView {
     /** Validity is never more than this, whatever the session's deadline. */
     static final long MAX_VALID_NS = 2_000_000_000L;
     static final long NOTIFY_NS = 50_000_000L;
+    /** The kernel counts from when it takes the answer in, in ticks of up to 10 ms, and lets the last one run out. */
+    private static final long LATE_NS = 60_000_000L;
     private static final long PROBE_NS = 20_000_000L;
     private static final long HOPELESS_NS = 300_000_000L;
     private static final int MAX_NOTIFICATIONS = 1000;
@@ -71,7 +73,12 @@ final class KernelView {
         if (valid <= 0) {
             return 0;
         }
-        d.validUntilNs = Math.max(d.validUntilNs, now + valid);
+        if (d.validUntilNs <= now && d.repliesInFlight == 0) {
+            // Nothing that was granted before is believed any more.
+            d.grantedNames.clear();
+            d.grantedTooMany = false;
+        }
+        d.validUntilNs = Math.max(d.validUntilNs, now + valid + LATE_NS);
         d.lastGrantNs = now;
         return valid;
     }
@@ -84,7 +91,7 @@ final class KernelView {
             } else {
                 d.grantedNames.add(ByteBuffer.wrap(name));
             }
-            call.granted(d);
+            call.granted(d, monitor.nowNs());
         }
         return valid;
     }
@@ -92,10 +99,19 @@ final class KernelView {
     long grantAttributes(Call call, Domain d, Vnode v) {
         long valid = validity(d);
         if (valid > 0) {
-            v.attributesUntilNs = Math.max(v.attributesUntilNs, monitor.nowNs() + valid);
-            call.granted(d);
+            v.attributesUntilNs = Math.max(v.attributesUntilNs, monitor.nowNs() + valid + LATE_NS);
+            call.granted(d, monitor.nowNs());
         }
         return valid;
+    }
+
+    /** An answer that grants something of the domain was written, {@code afterNs} after it was made: the kernel believes it that much longer. */
+    void replied(Domain d, long afterNs) {
+        if (afterNs > LATE_NS / 2) {
+            d.validUntilNs = Math.max(d.validUntilNs, monitor.nowNs() + MAX_VALID_NS + LATE_NS);
+            // Which names and inodes it was about is not known any more: they are waited for.
+            d.grantedTooMany = true;
+        }
     }
 
     /** The kernel may keep pages of the range now. */

@@ -234,4 +234,21 @@ class BytesTest {
         node.forget(f.entry().ino(), 2);
         node.forget(link.ino(), 1);
     }
+
+    @Test
+    void closeWaitsForTheSideBuffer() throws Exception {
+        TestClient other = new TestClient(cluster.start("n2"));
+        for (int i = 0; i < 10; i++) {
+            String name = "c" + i;
+            Operations.Created f = sharedFile(other, name, random(i, 4096));
+            byte[] page = random(100 + i, 4096);
+            write(f, 0, page, 0, true);
+            request(c -> {
+                node.flush(c, f.entry().ino(), f.opened().handle(), 0);
+                return null;
+            });
+            close(f);
+            assertArrayEquals(page, other.read("/" + name), name);
+        }
+    }
 }
