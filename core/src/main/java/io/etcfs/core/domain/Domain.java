@@ -67,6 +67,8 @@ public final class Domain {
     public boolean recalling;
     public boolean namesClosed;
     public boolean dataClosed;
+    /** READ and WRITE calls wait for a moment, so that dropping pages comes to an end. Write-back of mappings does not: dropping waits for it. */
+    public boolean pagesClosed;
     public boolean giving;
     public long lastRecalledNs = Long.MIN_VALUE / 2;
 

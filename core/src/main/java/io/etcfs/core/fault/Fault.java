@@ -23,6 +23,8 @@ public enum Fault {
     ANSWERED_NOT_DROPPED_AGAIN,
     /** Waiting requests have no pages locked: invalidations of pages wait for them. */
     WAITING_RANGES_IGNORED,
+    /** Readers and writers go on for as long as they like while their pages are being dropped. */
+    PAGES_NEVER_CLOSED,
     /** Bytes of a shared mapping wait for the token like any other write. */
     WRITE_BACK_WAITS,
     /** A process that is killed while it waits is not let go. */

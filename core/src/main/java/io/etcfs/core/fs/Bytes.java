@@ -175,7 +175,7 @@ final class Bytes {
     private ReadPlan planRead(Vnode v, long offset, int size, int openFlags, MemorySegment scratch, long base) throws FsException {
         Domain d = node.tokens().requireForData(v.home, Mode.SHARED);
         Inode i = inode(d, v);
-        if (v.changing || node.monitor().nowNs() < v.changeWantedUntilNs) {
+        if (v.changing || d.pagesClosed || node.monitor().nowNs() < v.changeWantedUntilNs) {
             throw Blocked.INSTANCE;
         }
         int n = (int) Math.max(0, Math.min(size, i.size - offset));
@@ -409,7 +409,7 @@ final class Bytes {
         }
         Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
         Inode i = inode(d, v);
-        if (v.changing || source == Source.CALL && !v.sideBuffer.isEmpty()) {
+        if (v.changing || source == Source.CALL && (d.pagesClosed || !v.sideBuffer.isEmpty())) {
             // What is in the side buffer was written before.
             throw Blocked.INSTANCE;
         }

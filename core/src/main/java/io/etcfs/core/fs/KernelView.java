@@ -25,7 +25,8 @@ import java.util.Map;
  *
  * <p>Pages have no time limit: they are dropped before the token goes. A notification blocks on pages that a request of ours holds locked, so requests on bytes
  * are answered while the key is still ours, and what they were answered is dropped again. Requests that wait for a token hold nothing yet: their ranges
- * are left out.
+ * are left out. Requests that keep coming would keep pages coming: they are made to wait by turns, never for good, as a notification may be stuck behind
+ * one of them.
  */
 final class KernelView {
     static final long COOL_NS = 2_000_000_000L;
@@ -35,6 +36,8 @@ final class KernelView {
     /** The kernel counts from when it takes the answer in, in ticks of up to 10 ms, and lets the last one run out. */
     private static final long LATE_NS = 60_000_000L;
     private static final long PROBE_NS = 20_000_000L;
+    /** While pages are dropped, requests on bytes are answered for as long, then kept waiting for as long, by turns. */
+    private static final long TURN_NS = 50_000_000L;
     private static final long HOPELESS_NS = 300_000_000L;
     private static final int MAX_NOTIFICATIONS = 1000;
     private static final long PAGE = BlockDevice.BLOCK_BYTES;
@@ -299,12 +302,14 @@ final class KernelView {
         } finally {
             monitor.unlock();
         }
+        long startedNs = monitor.nowNs();
         Map<Vnode, Map<Long, Notification>> probes = new HashMap<>();
         while (true) {
             List<Notification> toSend = new ArrayList<>();
             monitor.lock();
             try {
                 boolean clean = true;
+                closePages(d, (monitor.nowNs() - startedNs) / TURN_NS % 2 == 1 && !Fault.PAGES_NEVER_CLOSED.on());
                 // What became cached meanwhile (a file opened during the recall) has to go, too.
                 if (!keepShared) {
                     for (Vnode v : vnodes.withHome(d.id)) {
@@ -319,6 +324,7 @@ final class KernelView {
                 }
                 if (clean || keepShared && toSend.isEmpty() && targets.stream().allMatch(v -> v.pages.outstanding.isEmpty())) {
                     d.dataClosed = !keepShared;
+                    closePages(d, false);
                     for (Vnode v : targets) {
                         v.pagesCached = keepShared && !v.pages.dropped.missing(0, END).isEmpty();
                         v.pages = null;
@@ -337,6 +343,13 @@ final class KernelView {
             } finally {
                 monitor.unlock();
             }
+        }
+    }
+
+    private void closePages(Domain d, boolean closed) {
+        if (d.pagesClosed != closed) {
+            d.pagesClosed = closed;
+            monitor.changed();
         }
     }
 
