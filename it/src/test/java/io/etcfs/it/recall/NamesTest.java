@@ -85,7 +85,7 @@ class NamesTest {
             scene.add("mover", node, """
                     random.seed(ARGS[0])
                     moved = 0
-                    for n in until(5):
+                    for n in until(4):
                         f, g = random.sample(range(16), 2)
                         one, other = random.sample('ab', 2)
                         path = HERE + '/%s/f%d'
@@ -132,7 +132,7 @@ class NamesTest {
                                 return at
                             at += '/' + random.choice(names)
                     moved = 0
-                    for n in until(6):
+                    for n in until(4):
                         try:
                             what, to = somewhere(0.8), somewhere(0.5)
                         except FileNotFoundError:
@@ -185,7 +185,7 @@ class NamesTest {
                 os.chdir(HERE + '/cwd/deep')
                 outer = os.stat(HERE).st_dev
                 put(HERE + '/started', b'')
-                for n in until(6):
+                for n in until(4):
                     check(os.getcwd() == HERE + '/cwd/deep', 'cwd is', os.getcwd())
                     check(os.stat(HERE + '/mnt').st_dev != outer, 'tmpfs is gone')
                     check(get(HERE + '/mnt/local') == b'here', 'tmpfs has other files')
@@ -197,7 +197,7 @@ class NamesTest {
                 while not os.path.exists(HERE + '/started'):
                     tick()
                     time.sleep(0.02)
-                for n in until(5):
+                for n in until(3):
                     name = HERE + '/x%d' % n
                     os.mkdir(name)
                     put(HERE + '/cwd/y%d' % n, b'')
