@@ -175,6 +175,7 @@ public final class ClusterNode implements Operations {
         try {
             sync(timeoutNs);
             clean = node.tokens().releaseAll(until);
+            node.space().prepareToRelease();
             sync(Math.max(1, until - node.monitor().nowNs()));
             clean = clean && node.space().releaseArenas();
         } catch (FsException e) {

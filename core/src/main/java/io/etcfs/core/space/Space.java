@@ -71,6 +71,7 @@ public final class Space {
     private long fullUntilNs = Long.MIN_VALUE / 2;
     private long releasesPending;
     private boolean sweepWanted;
+    private boolean leaving;
     private boolean stopping;
     private boolean storeFull;
     private Watch watch;
@@ -436,7 +437,7 @@ public final class Space {
             while (!stopping && (!session.trusted() || !pipeline.room(8 + record.getRunsCount()))) {
                 monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
             }
-            if (stopping || unfreed.contains(key) || !unfreeing.add(key)) {
+            if (stopping || leaving || unfreed.contains(key) || !unfreeing.add(key)) {
                 return;
             }
             List<Run> runs = new ArrayList<>();
@@ -481,6 +482,16 @@ public final class Space {
             throw new NodeStoppedError("damaged arena record: " + e.getMessage());
         }
         return new Usage(total, total - used);
+    }
+
+    /** No bitmap changes from now on but by what was begun. Before everything is published for {@link #releaseArenas}: a batch does not look whose the arenas are. */
+    public void prepareToRelease() {
+        monitor.lock();
+        try {
+            leaving = true;
+        } finally {
+            monitor.unlock();
+        }
     }
 
     /** Gives every arena to the free pool, each in a transaction of its own; everything is published. True if none is left. */

@@ -2,6 +2,7 @@ package io.etcfs.testkit.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.etcfs.core.domain.Inode;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
@@ -9,6 +10,7 @@ import io.etcfs.core.fs.Operations;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Lock;
 import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.Unfree;
 import io.etcfs.core.record.proto.Want;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
@@ -253,6 +255,33 @@ class LateAndLargeTest {
             eventually("all blocks are free again", () -> c.freeBlocks() == before);
             assertEquals(List.of(), large.stopped);
         }
+    }
+
+    @Test
+    void anArenaThatWasGivenBackStaysGivenBack() throws Exception {
+        a.write("/f", 0, new byte[100_000], 0);
+        a.fsync("/f");
+        Inode f = Inode.decode(a.stat("/f").ino(), 1, get(keys.inode(1, a.stat("/f").ino())).value());
+        long block = f.extents.all().getFirst().deviceBlock();
+        way.hook = txn -> {
+            if (txn.success().size() == 2 && txn.success().get(0) instanceof Op.Delete del && del.key().equals(keys.arena("n1", 0))) {
+                Outcome o = cluster.store.commit(txn, SECOND);
+                // Just then somebody frees a block of it.
+                byte[] freed = Unfree.newBuilder().addRuns(Unfree.Run.newBuilder().setDeviceBlock(block).setLength(1)).build().toByteArray();
+                cluster.store.commit(new Txn(List.of(), List.of(Op.put(keys.unfree(0, "n9", 1), freed)), List.of()), SECOND);
+                try {
+                    Thread.sleep(200);
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+                return o;
+            }
+            return null;
+        };
+        n1.leave(5 * SECOND);
+        assertEquals(List.of(), cluster.store.range(keys.arenasOf("n1"), keys.arenasOf("n1").prefixEnd(), 0, true, 0, SECOND).keyValues());
+        assertEquals(true, get(keys.freeArena(0)) != null);
+        assertEquals(true, get(keys.unfree(0, "n9", 1)) != null);
     }
 
     @Test
