@@ -173,6 +173,7 @@ public final class ClusterNode implements Operations {
         long until = node.monitor().nowNs() + timeoutNs;
         boolean clean = false;
         try {
+            awaitClosers(until);
             sync(timeoutNs);
             clean = node.tokens().releaseAll(until);
             node.space().prepareToRelease();
@@ -187,6 +188,18 @@ public final class ClusterNode implements Operations {
         } else {
             LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
             node.session().abandon();
+        }
+    }
+
+    /** What was removed while it was open is freed before the tokens go: nobody else would see to it until this node is back. */
+    private void awaitClosers(long untilNs) {
+        node.monitor().lock();
+        try {
+            while (openFiles.busy() && node.monitor().nowNs() < untilNs && !node.waiting().stopped()) {
+                node.monitor().awaitQuietly(Math.min(untilNs, node.monitor().nowNs() + 100_000_000L));
+            }
+        } finally {
+            node.monitor().unlock();
         }
     }
 

@@ -14,7 +14,9 @@ import io.etcfs.core.token.Blocked;
 import io.etcfs.core.token.Need;
 import io.etcfs.core.token.Tokens;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -30,6 +32,7 @@ final class Names {
     private static final int XATTR_INLINE_TOTAL = 16_384;
     private static final int XATTR_VALUE_MAX = 65_536;
     private static final int XATTR_TOTAL_MAX = 524_288;
+    private static final byte[] TRUSTED = "trusted.".getBytes(StandardCharsets.US_ASCII);
     private static final long REQUEST_NS = 5_000_000_000L;
     private static final long COOKIE_DOT = 1;
     private static final long COOKIE_DOT_DOT = 2;
@@ -853,10 +856,19 @@ final class Names {
         return inode(d, ino);
     }
 
+    private static boolean startsWith(byte[] name, byte[] prefix) {
+        return name.length >= prefix.length && Arrays.equals(name, 0, prefix.length, prefix, 0, prefix.length);
+    }
+
     List<byte[]> listxattr(Call call, long ino) throws FsException {
         return node.waiting().run(call, a -> {
             List<byte[]> names = new ArrayList<>();
-            forXattrs(a, ino).xattrs.keySet().forEach(n -> names.add(n.array()));
+            for (ByteBuffer n : forXattrs(a, ino).xattrs.keySet()) {
+                // The kernel refuses others these names, but passes the list through. Capabilities can't be seen here.
+                if (call.uid() == 0 || !startsWith(n.array(), TRUSTED)) {
+                    names.add(n.array());
+                }
+            }
             return names;
         });
     }

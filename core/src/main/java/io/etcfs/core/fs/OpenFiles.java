@@ -111,6 +111,19 @@ final class OpenFiles {
         node.tasks().start("close-" + v.ino, () -> close(v));
     }
 
+    /** Files that nobody has open any more are still being closed or freed. */
+    boolean busy() {
+        if (!finishing.isEmpty()) {
+            return true;
+        }
+        for (Vnode v : node.vnodes().all()) {
+            if (v.closerRunning) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /** The domain goes: what is open in it is pinned before, or by the same batch. */
     List<Runnable> pins(Domain d) {
         List<Runnable> pins = new ArrayList<>();

@@ -498,13 +498,19 @@ public final class Pipeline {
                 }
             }
             flushRetrying();
+            monitor.lock();
+            try {
+                // Only now: until they are on the device the bytes are read from here.
+                blocksWritten += blocks.size();
+                batch.data.forEach(dirty::written);
+                batch.data.clear();
+            } finally {
+                monitor.unlock();
+            }
         } finally {
             monitor.lock();
             try {
                 endDeviceAccess();
-                blocksWritten += blocks.size();
-                batch.data.forEach(dirty::written);
-                batch.data.clear();
                 monitor.changed();
             } finally {
                 monitor.unlock();

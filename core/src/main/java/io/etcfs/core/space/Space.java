@@ -87,11 +87,12 @@ public final class Space {
         this.arenaBlocks = arenaBlocks;
         this.deviceBlocks = deviceBlocks;
         this.arenas = new Arenas(arenaBlocks, deviceBlocks);
-        this.unfreeSequence = monitor.clock().realtimeNs();
     }
 
     /** Reads the bitmaps of the arenas that this node still owns. */
     public void start() throws StartException {
+        // Sessions follow one another: so no key of an earlier process is put again, whatever its clock said.
+        unfreeSequence = monitor.with(session::revision) << 20;
         try {
             loadOwnArenas();
         } catch (StoreUnavailableException | StoreRejectedException e) {

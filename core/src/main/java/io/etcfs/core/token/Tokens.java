@@ -118,6 +118,7 @@ public final class Tokens {
             @Override
             public void resynced(long revision) {
                 wakeWaiters();
+                tasks.start("own-locks", Tokens.this::listOwnLocks);
             }
         });
         wantWatch = store.watch(keys.wants(), keys.wants().prefixEnd(), 0, new WatchListener() {
@@ -721,6 +722,29 @@ public final class Tokens {
             monitor.changed();
         } finally {
             monitor.unlock();
+        }
+    }
+
+    /** After the watch may have missed something: keys of ours that we do not know of are taken up, so that they can be given on. */
+    private void listOwnLocks() {
+        try {
+            RangeResult all = store.range(keys.locks(), keys.locks().prefixEnd(), 0, true, 0, REQUEST_NS);
+            monitor.lock();
+            try {
+                for (KeyValue kv : all.keyValues()) {
+                    Keys.LockKey k = keys.parseLock(kv.key());
+                    if (k.node().equals(node) && kv.leaseId() == session.leaseId()) {
+                        Domain d = domain(k.res());
+                        if (kv.modRevision() > d.givenRevision && !d.recalling && !d.giving) {
+                            demand(d, k.exclusive() ? Mode.EXCLUSIVE : Mode.SHARED);
+                        }
+                    }
+                }
+            } finally {
+                monitor.unlock();
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "locks not listed: {0}", e.getMessage());
         }
     }
 
