@@ -14,4 +14,9 @@ import io.etcfs.core.token.Tokens;
 
 /** The parts of a node, as its operations see them. */
 record Node(Monitor monitor, MetadataStore store, BlockDevice device, Tasks tasks, Keys keys, String name, NameHash nameHash, Session session, Pipeline pipeline, Tokens tokens,
-        Space space, InodeNumbers inodeNumbers, Vnodes vnodes, KernelView view, Journal journal, Waiting waiting) {}
+        Space space, InodeNumbers inodeNumbers, Vnodes vnodes, KernelView view, Journal journal, Waiting waiting) {
+    /** For timestamps of files. */
+    long realtimeNs() {
+        return monitor.clock().realtimeNs();
+    }
+}

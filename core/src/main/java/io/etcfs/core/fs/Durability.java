@@ -1,0 +1,62 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.token.Blocked;
+
+/** What fsync and close promise. */
+final class Durability {
+    private final Node node;
+
+    Durability(Node node) {
+        this.node = node;
+    }
+
+    void fsync(Call call, long ino, boolean dataOnly) throws FsException {
+        Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
+        makeDurable(call, vnode, dataOnly);
+    }
+
+    /** Before a close returns: what a mapping wrote until then is what every node reads, or the close says that it was lost. */
+    void awaitWriteBack(Call call, long ino) throws FsException {
+        node.waiting().run(call, a -> {
+            Vnode v = node.vnodes().known(ino);
+            if (v != null) {
+                requireWrittenBack(v);
+            }
+            return null;
+        });
+    }
+
+    private static void requireWrittenBack(Vnode v) throws FsException {
+        if (!v.sideBuffer.isEmpty()) {
+            throw Blocked.INSTANCE;
+        }
+        if (v.writeBackFailed) {
+            v.writeBackFailed = false;
+            throw new FsException(Errno.EIO);
+        }
+    }
+
+    void makeDurable(Call call, Vnode v, boolean dataOnly) throws FsException {
+        node.waiting().run(call, a -> {
+            requireWrittenBack(v);
+            Domain d = node.tokens().known(v.home);
+            Inode i = d == null ? null : d.inodes.get(v.ino);
+            // Without a token everything was published when it was given up; with one, up to the inode's last change.
+            long upTo = i == null ? d == null ? 0 : d.lastBatch : dataOnly ? i.lastDataBatch : i.lastBatch;
+            if (!node.pipeline().published(upTo)) {
+                node.pipeline().push(upTo);
+                throw Blocked.INSTANCE;
+            }
+            return null;
+        });
+        try {
+            node.pipeline().flushDevice();
+        } catch (DeviceException e) {
+            throw Contents.failed("flush", v.ino, e);
+        }
+    }
+}

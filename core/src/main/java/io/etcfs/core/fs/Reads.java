@@ -1,0 +1,161 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.pipeline.DirtyBlocks;
+import io.etcfs.core.token.Blocked;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/** Reading: planned under the monitor, read from the device without, and good only if the session is still the one it was planned under. */
+final class Reads {
+    private static final int BLOCK = BlockDevice.BLOCK_BYTES;
+
+    private final Node node;
+    private final Contents contents;
+
+    Reads(Node node, Contents contents) {
+        this.node = node;
+        this.contents = contents;
+    }
+
+    private record DeviceRead(long deviceBlock, long scratchOffset, long bytes) {}
+
+    private record ReadPlan(Vnode vnode, List<DeviceRead> reads, int length, long validBytes, long sessionRevision, Map<Long, byte[]> side) {}
+
+    MemorySegment read(Call call, long ino, long handle, long offset, int size, int openFlags, MemorySegment scratch) throws FsException {
+        if (offset < 0) {
+            throw new FsException(Errno.EINVAL);
+        }
+        Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
+        long base = offset / BLOCK * BLOCK;
+        // Around the page cache it holds no page locked, and the cache can have its pages: a recall must not leave them out.
+        Waiting.Held held = Bytes.cached(openFlags) ? Waiting.pages(vnode, offset, offset + size, false) : Waiting.NOTHING;
+        while (true) {
+            ReadPlan plan = node.waiting().run(call, held, a -> planRead(vnode, offset, size, openFlags, scratch, base));
+            if (!plan.reads.isEmpty()) {
+                try {
+                    for (DeviceRead r : plan.reads) {
+                        node.device().read(r.deviceBlock * BLOCK, scratch.asSlice(r.scratchOffset, r.bytes));
+                    }
+                } catch (DeviceException e) {
+                    throw Contents.failed("read", ino, e);
+                } finally {
+                    endRead(plan.vnode);
+                }
+                // What ended after the deadline waits for the session to be confirmed; what was read under a session that is gone is read again.
+                if (!confirmed(call, plan.sessionRevision)) {
+                    continue;
+                }
+            }
+            long from = offset - base;
+            if (plan.validBytes < plan.length) {
+                long valid = Math.max(0, plan.validBytes);
+                scratch.asSlice(from + valid, plan.length - valid).fill((byte) 0);
+            }
+            overlay(plan.side, offset, plan.length, scratch, from);
+            return scratch.asSlice(from, plan.length);
+        }
+    }
+
+    private ReadPlan planRead(Vnode v, long offset, int size, int openFlags, MemorySegment scratch, long base) throws FsException {
+        Domain d = node.tokens().requireForData(v.home, Mode.SHARED);
+        Inode i = contents.inode(d, v);
+        if (v.changing || d.pagesClosed || node.monitor().nowNs() < v.changeWantedUntilNs) {
+            throw Blocked.INSTANCE;
+        }
+        int n = (int) Math.max(0, Math.min(size, i.size - offset));
+        List<DeviceRead> reads = new ArrayList<>();
+        if (n > 0) {
+            long firstBlock = offset / BLOCK;
+            long endBlock = (offset + n + BLOCK - 1) / BLOCK;
+            long block = firstBlock;
+            while (block < endBlock) {
+                Extent e = block >= i.deadFrom ? null : i.extents.atOrAfter(block);
+                long mappedFrom = e == null ? endBlock : Math.min(endBlock, Math.max(block, e.logicalBlock()));
+                if (mappedFrom > block) {
+                    scratch.asSlice(block * BLOCK - base, (mappedFrom - block) * BLOCK).fill((byte) 0);
+                    block = mappedFrom;
+                    continue;
+                }
+                long end = Math.min(Math.min(endBlock, e.logicalEnd()), i.deadFrom);
+                if (e.unwritten()) {
+                    scratch.asSlice(block * BLOCK - base, (end - block) * BLOCK).fill((byte) 0);
+                } else {
+                    planMapped(e, block, end, base, scratch, reads);
+                }
+                block = end;
+            }
+        }
+        if (!reads.isEmpty()) {
+            v.readers++;
+            node.pipeline().beginDeviceAccess();
+        }
+        if (Bytes.cached(openFlags)) {
+            node.view().answered(v, offset, offset + size);
+        }
+        Map<Long, byte[]> side = v.sideBuffer.isEmpty() ? Map.of() : new TreeMap<>(v.sideBuffer);
+        return new ReadPlan(v, reads, n, i.valid - offset, node.session().revision(), side);
+    }
+
+    /** Dirty blocks come from memory, the others from the device, adjacent ones in one access. */
+    private void planMapped(Extent e, long from, long to, long base, MemorySegment scratch, List<DeviceRead> reads) {
+        DirtyBlocks dirty = node.pipeline().dirty();
+        long runStart = from;
+        if (!dirty.isEmpty()) {
+            for (long b = from; b < to; b++) {
+                DirtyBlocks.Block held = dirty.get(Contents.deviceBlock(e, b));
+                if (held != null) {
+                    if (b > runStart) {
+                        reads.add(new DeviceRead(Contents.deviceBlock(e, runStart), runStart * BLOCK - base, (b - runStart) * BLOCK));
+                    }
+                    MemorySegment.copy(held.bytes(), 0, scratch, b * BLOCK - base, BLOCK);
+                    runStart = b + 1;
+                }
+            }
+        }
+        if (to > runStart) {
+            reads.add(new DeviceRead(Contents.deviceBlock(e, runStart), runStart * BLOCK - base, (to - runStart) * BLOCK));
+        }
+    }
+
+    private static void overlay(Map<Long, byte[]> side, long offset, int length, MemorySegment scratch, long at) {
+        for (Map.Entry<Long, byte[]> s : side.entrySet()) {
+            long from = Math.max(offset, s.getKey());
+            long to = Math.min(offset + length, s.getKey() + s.getValue().length);
+            if (from < to) {
+                MemorySegment.copy(s.getValue(), (int) (from - s.getKey()), scratch, ValueLayout.JAVA_BYTE, at + from - offset, (int) (to - from));
+            }
+        }
+    }
+
+    private void endRead(Vnode v) {
+        node.monitor().lock();
+        try {
+            v.readers--;
+            node.pipeline().endDeviceAccess();
+            node.vnodes().dropIfUnused(v);
+            node.monitor().changed();
+        } finally {
+            node.monitor().unlock();
+        }
+    }
+
+    private boolean confirmed(Call call, long sessionRevision) throws FsException {
+        return node.waiting().run(call, a -> {
+            if (!node.session().trusted()) {
+                throw Blocked.INSTANCE;
+            }
+            return node.session().revision() == sessionRevision;
+        });
+    }
+}

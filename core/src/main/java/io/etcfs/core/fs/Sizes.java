@@ -1,0 +1,101 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.file.ExtentMap;
+import io.etcfs.core.token.Blocked;
+import java.util.List;
+
+/** Changes of a file's size. */
+final class Sizes {
+    private static final int BLOCK = BlockDevice.BLOCK_BYTES;
+    private static final long FAR = Long.MAX_VALUE >> 1;
+
+    private final Node node;
+    private final OpenFiles openFiles;
+    private final Contents contents;
+
+    Sizes(Node node, OpenFiles openFiles, Contents contents) {
+        this.node = node;
+        this.openFiles = openFiles;
+        this.contents = contents;
+    }
+
+    Operations.Attr setSize(Call call, long ino, Operations.Change c) throws FsException {
+        long size = c.size();
+        if (size < 0) {
+            throw new FsException(Errno.EINVAL);
+        }
+        if (size > Names.FILE_MAX) {
+            throw new FsException(Errno.EFBIG);
+        }
+        Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
+        return node.waiting().run(call, sizeChange(vnode), a -> {
+            Domain d = node.tokens().requireForData(vnode.home, Mode.EXCLUSIVE);
+            Inode i = contents.inode(d, vnode);
+            if (!i.isRegular()) {
+                throw new FsException(Errno.EINVAL);
+            }
+            long nowNs = node.realtimeNs();
+            truncate(d, i, vnode, size, nowNs);
+            if (c.mtimeNs() == null) {
+                i.mtimeNs = nowNs;
+            }
+            Names.applyAttributes(i, c, nowNs);
+            node.journal().changed(d, i, true);
+            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, vnode));
+        });
+    }
+
+    /** The kernel holds write-back of the inode up while it waits for a change of size, by truncate or by open. */
+    Waiting.Held sizeChange(Vnode vnode) {
+        return new Waiting.Held() {
+            @Override
+            public void begin() {}
+
+            @Override
+            public void end() {}
+
+            @Override
+            public boolean hopeless() {
+                return node.view().sizeChangeIsHopeless(vnode);
+            }
+        };
+    }
+
+    /** Sets the size. X is held and the extents are loaded. Throws {@link Blocked} before it has any effect. */
+    void truncate(Domain d, Inode i, Vnode v, long size, long nowNs) {
+        if (v.changing) {
+            throw Blocked.INSTANCE;
+        }
+        contents.requireNoReaders(v);
+        if (!node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS + 16)) {
+            throw Blocked.INSTANCE;
+        }
+        long keep = (size + BLOCK - 1) / BLOCK;
+        if (size < i.size || keep < i.extents.end()) {
+            List<Extent> gone = i.extents.within(keep, FAR);
+            if (i.deadFrom == Long.MAX_VALUE && openFiles.spaceKeys(gone) <= OpenFiles.MAX_SPACE_KEYS && extentRecordsFrom(i, keep) <= OpenFiles.MAX_SPACE_KEYS) {
+                node.space().free(i.extents.remove(keep, FAR), d);
+            } else if (!gone.isEmpty()) {
+                i.deadFrom = Math.min(i.deadFrom, keep);
+                node.journal().putRemainder(d, i);
+                openFiles.finishRemainder(i.home, i.ino);
+            }
+        }
+        i.size = size;
+        i.valid = Math.min(i.valid, size);
+        i.mtimeNs = nowNs;
+        i.ctimeNs = nowNs;
+        Mappings.cutSideBuffer(v, size);
+        node.journal().changed(d, i, true);
+    }
+
+    private static int extentRecordsFrom(Inode i, long block) {
+        return i.extentRecords.tailSet(block / ExtentMap.RANGE_BLOCKS, true).size();
+    }
+}

@@ -1,0 +1,436 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.pipeline.DirtyBlocks;
+import io.etcfs.core.space.Run;
+import io.etcfs.core.token.Blocked;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Writing. A write is planned, which has no effect, so that it can be tried again; its device accesses are carried out without the monitor; it is completed by
+ * joining the open batch.
+ */
+final class Writes {
+    private static final int BLOCK = BlockDevice.BLOCK_BYTES;
+    private static final int DIRECT_BYTES = 64 << 10;
+    /** Operations that a write adds to a batch at most; one that would add more is split. */
+    private static final int ROOM = 72;
+    private static final int SPLIT_BYTES = 64 << 10;
+
+    private final Node node;
+    private final OpenFiles openFiles;
+    private final Contents contents;
+    private final Durability durability;
+    private final Mappings mappings;
+
+    Writes(Node node, OpenFiles openFiles, Contents contents, Durability durability) {
+        this.node = node;
+        this.openFiles = openFiles;
+        this.contents = contents;
+        this.durability = durability;
+        this.mappings = new Mappings(node, this);
+    }
+
+    Mappings mappings() {
+        return mappings;
+    }
+
+    int write(Call call, long ino, long handle, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges) throws FsException {
+        long n = data.byteSize();
+        if (n == 0) {
+            return 0;
+        }
+        if (offset < 0) {
+            throw new FsException(Errno.EINVAL);
+        }
+        boolean append = (openFlags & Bytes.O_APPEND) != 0 && !fromPageCache && !Fault.APPEND_PLACED_BY_KERNEL.on();
+        if (!append && offset + n > Names.FILE_MAX) {
+            throw new FsException(Errno.EFBIG);
+        }
+        Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
+        boolean sync = (openFlags & Bytes.O_DSYNC) != 0;
+        boolean now = sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES;
+        // Both wait after the bytes were written, for durability and for the kernel's pages: a request that were made a second time for that would append twice.
+        if ((sync || append) && !call.mayWait()) {
+            throw MustWait.INSTANCE;
+        }
+        if (fromPageCache && !Fault.WRITE_BACK_WAITS.on()) {
+            if (!mappings.tryWriteBack(vnode, offset, data)) {
+                return (int) n;
+            }
+            // X is held: as any other write, and it never waits for a token, as dropping pages waits for it.
+        }
+        long placedAt;
+        Waiting.Held held = append || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
+        while (true) {
+            WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges,
+                    fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
+            if (plan == WritePlan.SIDE_BUFFERED) {
+                return (int) n;
+            }
+            if (plan == WritePlan.SPLIT) {
+                if (!call.mayWait()) {
+                    throw MustWait.INSTANCE;
+                }
+                // As one write to everybody else on this node (the kernel holds the inode), in several steps to the batches.
+                int done = 0;
+                while (done < n) {
+                    MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
+                    done += write(call, ino, handle, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges);
+                }
+                return done;
+            }
+            placedAt = plan.offset;
+            if (plan.complete || carryOut(call, plan)) {
+                break;
+            }
+        }
+        if (append && node.monitor().with(() -> vnode.pagesCached)) {
+            // The kernel may have placed the bytes elsewhere in its cache than where they are.
+            node.view().dropRangeBriefly(ino, placedAt, n);
+            if (offset != placedAt) {
+                node.view().dropRangeBriefly(ino, offset, n);
+            }
+        }
+        if (sync) {
+            durability.makeDurable(call, vnode, (openFlags & Bytes.O_SYNC) != Bytes.O_SYNC);
+        }
+        return (int) n;
+    }
+
+    /** Who writes: a system call; the kernel, pages of a shared mapping; this node, those from the side buffer. */
+    enum Source { CALL, MAPPING, SIDE_BUFFER }
+
+    WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment bytes, boolean now, boolean killPrivileges, Source source, boolean cached) throws FsException {
+        if (source == Source.MAPPING && (!mappings.holdsExclusive(v) || !v.sideBuffer.isEmpty())) {
+            // X went while this waited: the bytes wait for it in the side buffer, behind those that do already.
+            mappings.sideBuffer(v, wantedOffset, bytes);
+            return WritePlan.SIDE_BUFFERED;
+        }
+        Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
+        Inode i = contents.inode(d, v);
+        if (v.changing || source == Source.CALL && (d.pagesClosed || !v.sideBuffer.isEmpty())) {
+            // What is in the side buffer was written before.
+            throw Blocked.INSTANCE;
+        }
+        long offset = wantedOffset >= 0 ? wantedOffset : i.size;
+        // A mapping has no bytes behind the end of the file, whatever end the kernel knew when it wrote them back.
+        MemorySegment data = source == Source.CALL ? bytes : bytes.asSlice(0, Math.clamp(i.size - offset, 0, bytes.byteSize()));
+        long n = data.byteSize();
+        if (n == 0) {
+            return WritePlan.NOTHING_LEFT;
+        }
+        if (offset + n > Names.FILE_MAX) {
+            throw new FsException(Errno.EFBIG);
+        }
+        long first = offset / BLOCK;
+        long end = (offset + n + BLOCK - 1) / BLOCK;
+        if (end > i.deadFrom) {
+            openFiles.finishRemainder(i.home, i.ino);
+            throw Blocked.INSTANCE;
+        }
+        if (!node.pipeline().room(ROOM)) {
+            throw Blocked.INSTANCE;
+        }
+        WritePlan p = new WritePlan(v, d, i, offset, data, node.session().revision());
+        p.killPrivileges = killPrivileges;
+        DirtyBlocks dirty = node.pipeline().dirty();
+
+        // Which whole blocks go to the device at once: only where their bytes lie aligned in memory and none of them is dirty.
+        long wholeFrom = (offset + BLOCK - 1) / BLOCK;
+        long wholeTo = (offset + n) / BLOCK;
+        if (now && wholeTo > wholeFrom && (data.address() + (wholeFrom * BLOCK - offset)) % BLOCK == 0) {
+            boolean clean = true;
+            if (!dirty.isEmpty()) {
+                for (long b = wholeFrom; b < wholeTo && clean; b++) {
+                    Extent e = Contents.mapped(i, b);
+                    clean = e == null || dirty.get(Contents.deviceBlock(e, b)) == null;
+                }
+            }
+            if (clean) {
+                p.directFrom = wholeFrom;
+                p.directTo = wholeTo;
+            }
+        }
+
+        // Blocks that are written in part keep the rest of what they have; so does the one whose end was never written.
+        if (offset % BLOCK != 0 || n < BLOCK && end == first + 1) {
+            planFetch(p, i, first, offset, n, dirty);
+        }
+        if ((offset + n) % BLOCK != 0 && end - 1 != first) {
+            planFetch(p, i, end - 1, offset, n, dirty);
+        }
+        long validBlock = i.valid / BLOCK;
+        if (i.valid % BLOCK != 0 && offset > i.valid && validBlock < first) {
+            Extent e = Contents.mapped(i, validBlock);
+            if (e != null && !e.unwritten()) {
+                p.zeroTail = validBlock;
+                planFetch(p, i, validBlock, -1, 0, dirty);
+            }
+        }
+
+        boolean frees = false;
+        List<long[]> wanted = new ArrayList<>();
+        for (long b = p.zeroTail >= 0 ? p.zeroTail : first; b < end; b = b == p.zeroTail ? first : b + 1) {
+            Extent e = Contents.mapped(i, b);
+            boolean inPlace = e != null && e.epoch() == d.epoch;
+            if (!inPlace) {
+                frees |= e != null;
+                if (!wanted.isEmpty() && wanted.getLast()[1] == b) {
+                    wanted.getLast()[1] = b + 1;
+                } else {
+                    wanted.add(new long[] {b, b + 1});
+                }
+            }
+        }
+        if (frees || p.directTo > p.directFrom) {
+            contents.requireNoReaders(v);
+        }
+        try {
+            for (long[] w : wanted) {
+                Extent before = w[0] == 0 ? null : Contents.mapped(i, w[0] - 1);
+                long hint = before == null ? -1 : Contents.deviceBlock(before, w[0] - 1) + 1;
+                long at = w[0];
+                for (Run run : node.space().allocate((int) (w[1] - w[0]), hint)) {
+                    p.newLogical.add(at);
+                    p.newRuns.add(run);
+                    at += run.length();
+                }
+            }
+        } catch (Blocked | FsException e) {
+            node.space().abandon(p.newRuns);
+            throw e;
+        }
+        if (n > BLOCK && spaceKeys(p, i, first, end) > OpenFiles.MAX_SPACE_KEYS) {
+            node.space().abandon(p.newRuns);
+            return WritePlan.SPLIT;
+        }
+        for (long b = p.directFrom; b < p.directTo; b++) {
+            long device = p.target(b, i);
+            long[] last = p.directRuns.isEmpty() ? null : p.directRuns.getLast();
+            if (last != null && last[1] + last[2] == device) {
+                last[2]++;
+            } else {
+                p.directRuns.add(new long[] {b, device, 1});
+            }
+        }
+        if (cached) {
+            node.view().answered(v, offset, offset + n);
+        }
+        if (p.fetch.isEmpty() && p.directFrom == p.directTo) {
+            complete(p);
+            p.complete = true;
+        } else {
+            // While the device is accessed the pipeline may write dirty blocks out and forget them.
+            p.dirty.forEach((block, device) -> p.fetched.put(block, MemorySegment.ofArray(dirty.get(device).bytes().toArray(ValueLayout.JAVA_BYTE))));
+            v.changing = true;
+            node.pipeline().beginDeviceAccess();
+        }
+        return p;
+    }
+
+    /** How many records about space the write changes: those of new blocks and of blocks that they replace. */
+    private int spaceKeys(WritePlan p, Inode i, long first, long end) {
+        List<Extent> touched = new ArrayList<>();
+        for (int k = 0; k < p.newRuns.size(); k++) {
+            touched.add(new Extent(p.newLogical.get(k), p.newRuns.get(k).firstBlock(), p.newRuns.get(k).length(), 0, 0));
+        }
+        if (!p.newRuns.isEmpty()) {
+            touched.addAll(i.extents.within(first, end));
+        }
+        return openFiles.spaceKeys(touched);
+    }
+
+    /** Notes that the block's old bytes have to be read, unless they are zero, dirty in memory, or written over anyway. */
+    private void planFetch(WritePlan p, Inode i, long block, long offset, long n, DirtyBlocks dirty) {
+        Extent e = Contents.mapped(i, block);
+        long start = block * BLOCK;
+        if (e == null || e.unwritten() || start >= i.valid || p.fetch.containsKey(block)) {
+            return;
+        }
+        long device = Contents.deviceBlock(e, block);
+        boolean covered = n > 0 && offset <= start && offset + n >= Math.min(i.valid, start + BLOCK);
+        if (!covered) {
+            (dirty.get(device) == null ? p.fetch : p.dirty).put(block, device);
+        }
+    }
+
+    /** Device accesses of a planned write, and its end. False: the session went meanwhile; plan again. */
+    boolean carryOut(Call call, WritePlan p) throws FsException {
+        try (Arena arena = Arena.ofConfined()) {
+            return carryOut(call, p, arena);
+        }
+    }
+
+    private boolean carryOut(Call call, WritePlan p, Arena arena) throws FsException {
+        boolean accessed = false;
+        try {
+            for (Map.Entry<Long, Long> f : p.fetch.entrySet()) {
+                MemorySegment block = arena.allocate(BLOCK, BLOCK);
+                node.device().read(f.getValue() * BLOCK, block);
+                p.fetched.put(f.getKey(), block);
+            }
+            for (long[] run : p.directRuns) {
+                node.device().write(run[1] * BLOCK, p.data.asSlice(run[0] * BLOCK - p.offset, run[2] * BLOCK));
+            }
+            accessed = true;
+        } catch (DeviceException e) {
+            throw Contents.failed("write", p.vnode.ino, e);
+        } finally {
+            node.monitor().lock();
+            try {
+                if (!p.directRuns.isEmpty()) {
+                    node.pipeline().deviceWritten();
+                }
+                node.pipeline().endDeviceAccess();
+                if (!accessed) {
+                    giveUp(p);
+                }
+            } finally {
+                node.monitor().unlock();
+            }
+        }
+        boolean completed = false;
+        try {
+            // A write in place counts only if the session is still trusted, and the token held, after it ended.
+            completed = node.waiting().run(call, a -> {
+                if (!stillHeld(p)) {
+                    return false;
+                }
+                if (!node.session().trusted() || !node.pipeline().room(ROOM)) {
+                    throw Blocked.INSTANCE;
+                }
+                complete(p);
+                p.vnode.changing = false;
+                node.monitor().changed();
+                return true;
+            });
+            return completed;
+        } finally {
+            if (!completed) {
+                node.monitor().lock();
+                try {
+                    giveUp(p);
+                } finally {
+                    node.monitor().unlock();
+                }
+            }
+        }
+    }
+
+    private boolean stillHeld(WritePlan p) {
+        return p.domain.held == Mode.EXCLUSIVE && p.domain.inodes.get(p.inode.ino) == p.inode && node.session().revision() == p.sessionRevision && node.session().live();
+    }
+
+    private void giveUp(WritePlan p) {
+        node.space().abandon(p.newRuns);
+        p.vnode.changing = false;
+        node.vnodes().dropIfUnused(p.vnode);
+        node.monitor().changed();
+    }
+
+    /** The write joins the open batch. Monitor held, room made. */
+    private void complete(WritePlan p) {
+        Inode i = p.inode;
+        MemorySegment data = p.data;
+        long n = data.byteSize();
+        long offset = p.offset;
+        DirtyBlocks dirty = node.pipeline().dirty();
+        long first = offset / BLOCK;
+        long end = (offset + n + BLOCK - 1) / BLOCK;
+        boolean metadata = !p.newRuns.isEmpty() || offset + n > i.size || offset + n > i.valid;
+        boolean buffered = false;
+
+        // Old bytes of blocks that move are taken before the mapping changes.
+        Map<Long, MemorySegment> old = new HashMap<>(p.fetched);
+        for (long b : partialBlocks(p, first, end, offset, n)) {
+            Extent e = Contents.mapped(i, b);
+            if (e != null && !e.unwritten() && b * BLOCK < i.valid && e.epoch() != p.domain.epoch) {
+                DirtyBlocks.Block held = dirty.get(Contents.deviceBlock(e, b));
+                if (held != null) {
+                    old.put(b, MemorySegment.ofArray(held.bytes().toArray(ValueLayout.JAVA_BYTE)));
+                }
+            }
+        }
+        for (int k = 0; k < p.newRuns.size(); k++) {
+            Run run = p.newRuns.get(k);
+            List<Extent> replaced = i.extents.put(new Extent(p.newLogical.get(k), run.firstBlock(), run.length(), p.domain.epoch, 0));
+            node.space().reference(run);
+            node.space().free(replaced, p.domain);
+        }
+        for (Extent e : i.extents.within(first, end)) {
+            if (e.unwritten()) {
+                i.extents.setWritten(Math.max(first, e.logicalBlock()), Math.min(end, e.logicalEnd()));
+                metadata = true;
+            }
+        }
+        if (p.zeroTail >= 0) {
+            buffer(i, p.zeroTail, old.get(p.zeroTail), null, 0, 0);
+            buffered = true;
+        }
+        for (long b = first; b < end; b++) {
+            if (b >= p.directFrom && b < p.directTo) {
+                continue;
+            }
+            buffer(i, b, old.get(b), data, offset, n);
+            buffered = true;
+        }
+        long nowNs = node.realtimeNs();
+        i.size = Math.max(i.size, offset + n);
+        i.valid = Math.max(i.valid, offset + n);
+        i.mtimeNs = nowNs;
+        i.ctimeNs = nowNs;
+        if (p.killPrivileges) {
+            i.killPrivileges();
+        }
+        node.journal().changed(p.domain, i, metadata || buffered);
+        node.monitor().changed();
+    }
+
+    private static List<Long> partialBlocks(WritePlan p, long first, long end, long offset, long n) {
+        List<Long> blocks = new ArrayList<>(3);
+        if (p.zeroTail >= 0) {
+            blocks.add(p.zeroTail);
+        }
+        if (offset % BLOCK != 0 || (offset + n) % BLOCK != 0) {
+            blocks.add(first);
+            if (end - 1 != first) {
+                blocks.add(end - 1);
+            }
+        }
+        return blocks;
+    }
+
+    /** Puts a block's new contents into its dirty buffer: the old bytes below {@code valid}, zeros beyond, then what is written of it. */
+    private void buffer(Inode i, long block, MemorySegment old, MemorySegment data, long offset, long n) {
+        long start = block * BLOCK;
+        long from = data == null ? start : Math.max(start, offset);
+        long to = data == null ? start : Math.min(start + BLOCK, offset + n);
+        long device = Contents.deviceBlock(i.extents.at(block), block);
+        boolean wasDirty = node.pipeline().dirty().get(device) != null;
+        DirtyBlocks.Block target = node.pipeline().dirtyForWrite(device);
+        if (to - from < BLOCK) {
+            long valid = old == null && !wasDirty ? 0 : Math.max(0, Math.min(BLOCK, i.valid - start));
+            if (old != null) {
+                MemorySegment.copy(old, 0, target.bytes(), 0, valid);
+            }
+            target.bytes().asSlice(valid, BLOCK - valid).fill((byte) 0);
+        }
+        if (to > from) {
+            MemorySegment.copy(data, from - offset, target.bytes(), from - start, to - from);
+        }
+    }
+}
