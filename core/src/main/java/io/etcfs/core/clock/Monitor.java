@@ -64,6 +64,15 @@ public final class Monitor {
         }
     }
 
+    /** Sleeps, on such a task. Lock not held. */
+    public void pause(long durationNs) {
+        try {
+            clock.sleep(durationNs);
+        } catch (InterruptedException e) {
+            throw new Stopped();
+        }
+    }
+
     /** Ends a background task of a node that is stopping. */
     public static final class Stopped extends RuntimeException {
         private static final long serialVersionUID = 1L;

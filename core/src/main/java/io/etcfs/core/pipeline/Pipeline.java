@@ -361,7 +361,7 @@ public final class Pipeline {
                     case NO_SPACE, UNAUTHENTICATED, LEASE_NOT_FOUND -> {
                         LOG.log(System.Logger.Level.WARNING, "etcd refuses batch {0}: {1}", batch.number, e.getMessage());
                         outcome = new Outcome.Unknown(e.getMessage());
-                        pause(500_000_000L);
+                        monitor.pause(500_000_000L);
                     }
                     case TOO_LARGE, COMPACTED, INVALID -> throw new NodeStoppedError("etcd refuses batch " + batch.number + " (" + txn.success().size() + " operations): " + e.getMessage());
                     default -> throw new IllegalStateException(e);
@@ -408,18 +408,10 @@ public final class Pipeline {
                         awaitNextSession(sessionRevision);
                         return false;
                     }
-                    pause(10_000_000L);
+                    monitor.pause(10_000_000L);
                 }
             }
             first = false;
-        }
-    }
-
-    private void pause(long ns) {
-        try {
-            monitor.clock().sleep(ns);
-        } catch (InterruptedException e) {
-            throw new Monitor.Stopped();
         }
     }
 
@@ -542,7 +534,7 @@ public final class Pipeline {
                 if (attempt == 5) {
                     throw new NodeStoppedError("the device refuses writes: " + e.getMessage());
                 }
-                pause(attempt * 100_000_000L);
+                monitor.pause(attempt * 100_000_000L);
             }
         }
     }

@@ -170,17 +170,9 @@ public final class Session {
             } catch (StoreRejectedException e) {
                 throw new StartException("etcd refuses: " + e.getMessage());
             }
-            pause(200_000_000L);
+            monitor.pause(200_000_000L);
         }
         throw new StartException(problem);
-    }
-
-    private void pause(long ns) {
-        try {
-            monitor.clock().sleep(ns);
-        } catch (InterruptedException e) {
-            throw new Monitor.Stopped();
-        }
     }
 
     private void readGeneration() throws StoreUnavailableException, StoreRejectedException {
@@ -291,7 +283,7 @@ public final class Session {
                 LOG.log(System.Logger.Level.DEBUG, "no answer to a keep-alive: {0}", e.getMessage());
                 if (monitor.with(() -> monitor.nowNs() > trustedUntilNs)) {
                     // Answers may be lost while the key is fine: nothing to do but to try again at once.
-                    pause(20_000_000L);
+                    monitor.pause(20_000_000L);
                     continue;
                 }
             } catch (StoreRejectedException e) {
@@ -299,7 +291,7 @@ public final class Session {
             }
             long sleep = start + BEAT_NS - monitor.nowNs();
             if (sleep > 0) {
-                pause(sleep);
+                monitor.pause(sleep);
             }
         }
     }
@@ -360,7 +352,7 @@ public final class Session {
             } catch (StoreRejectedException e) {
                 LOG.log(System.Logger.Level.WARNING, "etcd refuses a new session: {0}", e.getMessage());
             }
-            pause(200_000_000L);
+            monitor.pause(200_000_000L);
         }
         LOG.log(System.Logger.Level.INFO, "session opened again at revision {0}", Long.toString(revision));
         byte[] markerFound = marker;

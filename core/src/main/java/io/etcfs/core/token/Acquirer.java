@@ -1,0 +1,350 @@
+package io.etcfs.core.token;
+
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.pipeline.Pipeline;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.Want;
+import io.etcfs.core.session.Guard;
+import io.etcfs.core.session.Session;
+import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.TxnResult;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+
+/**
+ * Getting tokens: a task for each resource asks for what is in demand, as long as somebody still wants it. Where others are in the way it puts a want, and looks
+ * again after every event and every {@link #RETRY_NS}.
+ */
+final class Acquirer {
+    static final long RETRY_NS = 250_000_000L;
+    static final long WANT_RENEW_NS = 1_000_000_000L;
+    static final long GRACE_NS = 4_000_000_000L;
+    private static final System.Logger LOG = System.getLogger(Tokens.class.getName());
+
+    private final Tokens tokens;
+    private final Monitor monitor;
+    private final MetadataStore store;
+    private final Session session;
+    private final Pipeline pipeline;
+    private final Keys keys;
+    private final String node;
+    private final TokenRecords records;
+    private final Recaller recaller;
+    private long acquires;
+
+    Acquirer(Tokens tokens, Parts parts, TokenRecords records, Recaller recaller) {
+        this.tokens = tokens;
+        this.monitor = parts.monitor();
+        this.store = parts.store();
+        this.session = parts.session();
+        this.pipeline = parts.pipeline();
+        this.keys = parts.keys();
+        this.node = parts.node();
+        this.records = records;
+        this.recaller = recaller;
+    }
+
+    /** How often a token was got. Monitor held. */
+    long acquires() {
+        return acquires;
+    }
+
+    void acquire(Domain d) {
+        Grant.Seen seen = null;
+        long wantPutNs = 0;
+        Mode wantPut = Mode.NONE;
+        boolean done = false;
+        try {
+            while (!done) {
+                Mode wanted;
+                Mode held;
+                long sessionRevision;
+                long lease;
+                long generation;
+                Guard guard;
+                boolean inGrace;
+                long events;
+                monitor.lock();
+                try {
+                    if (tokens.stopping() || tokens.leaving() || monitor.nowNs() > d.demandUntilNs || d.held.atLeast(d.demand) && d.loaded || d.recalling || d.giving) {
+                        break;
+                    }
+                    if (!session.trusted() || pipeline.resurrecting()) {
+                        monitor.awaitQuietly(monitor.nowNs() + RETRY_NS);
+                        seen = null;
+                        continue;
+                    }
+                    wanted = d.demand;
+                    held = d.held;
+                    sessionRevision = session.revision();
+                    lease = session.leaseId();
+                    generation = session.generation();
+                    guard = session.guard();
+                    inGrace = monitor.nowNs() < session.reopenedAtNs() + GRACE_NS;
+                    events = d.events;
+                } finally {
+                    monitor.unlock();
+                }
+                if (seen == null) {
+                    seen = records.look(d.id);
+                    if (seen == null) {
+                        monitor.pause(50_000_000L);
+                        continue;
+                    }
+                }
+                Grant.Decision decision = Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen.owner()));
+                Grant.Seen before = seen;
+                seen = null;
+                if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d, held)) {
+                    break;
+                }
+                switch (decision) {
+                    case Grant.Adopt(Mode mode, long lockRevision) -> {
+                        done = adopt(d, mode, guard, sessionRevision, lease, lockRevision);
+                        if (!done) {
+                            monitor.pause(Recaller.MIN_HOLD_NS);
+                        }
+                    }
+                    case Grant.Grace() -> monitor.pause(RETRY_NS);
+                    case Grant.Wait(Mode mode) -> {
+                        long now = monitor.nowNs();
+                        if (wantPut != mode || now - wantPutNs >= WANT_RENEW_NS) {
+                            putWant(d.id, mode, guard, sessionRevision, lease, generation);
+                            wantPut = mode;
+                            wantPutNs = now;
+                        }
+                        awaitEvents(d, events, RETRY_NS);
+                    }
+                    case Grant.Ask(Mode mode, Owner owner) -> {
+                        if (!polite(before, mode)) {
+                            awaitEvents(d, events, Recaller.MIN_HOLD_NS);
+                            // Only once: wants of waiters that stopped waiting must not hold others up.
+                        }
+                        Asked asked = ask(d, mode, owner, before, guard, sessionRevision, lease, held);
+                        done = asked.got;
+                        seen = asked.seen;
+                    }
+                }
+                answered(d);
+            }
+            if (wantPut != Mode.NONE) {
+                withdrawWant(d.id);
+            }
+        } finally {
+            monitor.lock();
+            try {
+                d.acquiring = false;
+                d.asking = false;
+                if (d.held.atLeast(d.demand) || monitor.nowNs() > d.demandUntilNs) {
+                    d.demand = Mode.NONE;
+                } else {
+                    tokens.startAcquire(d);
+                }
+                recaller.considerRecall(d);
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
+        }
+    }
+
+    /** A recall that has begun gives up what is held now: nothing may be added to it meanwhile. */
+    private boolean mayAsk(Domain d, Mode held) {
+        return monitor.with(() -> {
+            // A recall can also have come and gone since: with what it held, it dropped the contents.
+            d.asking = !d.recalling && !d.giving && d.held == held;
+            return d.asking;
+        });
+    }
+
+    private void answered(Domain d) {
+        monitor.lock();
+        try {
+            if (d.asking) {
+                d.asking = false;
+                monitor.changed();
+            }
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    /** Whoever only wants to share lets an earlier waiter for EXCLUSIVE go first. */
+    private boolean polite(Grant.Seen seen, Mode mode) {
+        if (mode == Mode.SHARED) {
+            for (Grant.WantSeen w : seen.wants()) {
+                if (!w.node().equals(node) && w.mode() == Mode.EXCLUSIVE) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    private void awaitEvents(Domain d, long events, long ns) {
+        monitor.lock();
+        try {
+            long until = monitor.nowNs() + ns;
+            while (!tokens.stopping() && d.events == events && monitor.nowNs() < until) {
+                monitor.awaitQuietly(until);
+            }
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private void putWant(long res, Mode mode, Guard guard, long sessionRevision, long lease, long generation) {
+        Want want = Want.newBuilder().setKind(mode == Mode.EXCLUSIVE ? Want.Kind.EXCLUSIVE : Want.Kind.SHARED).setSession(sessionRevision).setLease(lease).setGeneration(generation).build();
+        try {
+            store.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want.toByteArray(), lease)), List.of()), Tokens.REQUEST_NS);
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "want of {0} refused: {1}", res, e.getMessage());
+        }
+    }
+
+    private void withdrawWant(long res) {
+        try {
+            store.commit(new Txn(List.of(), List.of(Op.delete(keys.want(res, node))), List.of()), Tokens.REQUEST_NS);
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "want of {0} not withdrawn: {1}", res, e.getMessage());
+        }
+    }
+
+    private record Asked(boolean got, Grant.Seen seen) {}
+
+    private Asked ask(Domain d, Mode mode, Owner owner, Grant.Seen seen, Guard guard, long sessionRevision, long lease, Mode held) {
+        long res = d.id;
+        List<Compare> compares = new ArrayList<>(guard.compares());
+        compares.add(Compare.modRevision(keys.owner(res), seen.ownerRevision()));
+        compares.addAll(mode == Mode.EXCLUSIVE ? Handover.nobodyElse(keys, res, node) : Handover.nobodyElseExclusive(keys, res, node));
+        List<Op> success = new ArrayList<>();
+        if (mode == Mode.EXCLUSIVE) {
+            success.add(Op.put(keys.lockExclusive(res, node), Handover.lock(sessionRevision), lease));
+            success.add(Op.put(keys.owner(res), owner.toByteArray()));
+            success.add(Op.delete(keys.lockShared(res, node)));
+        } else {
+            success.add(Op.put(keys.lockShared(res, node), Handover.lock(sessionRevision), lease));
+        }
+        success.add(Op.delete(keys.want(res, node)));
+        int reads = success.size();
+        boolean everything = held == Mode.NONE;
+        success.addAll(records.contentReads(res, everything));
+        List<Op> failure = new ArrayList<>(guard.reads());
+        failure.addAll(List.of(Op.get(keys.owner(res)), Op.prefix(keys.locksOf(res), 0), Op.prefix(keys.wantsOf(res), 0)));
+        try {
+            switch (store.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
+                case Outcome.Committed(TxnResult r) -> {
+                    TokenRecords.Contents contents = everything ? records.contents(res, r, reads) : null;
+                    boolean ok = install(d, mode, sessionRevision, r.revision(), mode == Mode.EXCLUSIVE ? r.revision() : seen.ownerRevision(),
+                            mode == Mode.EXCLUSIVE ? owner : seen.owner(), r, reads, contents);
+                    return new Asked(ok, null);
+                }
+                case Outcome.Conflict(TxnResult r) -> {
+                    if (!session.guardHeld(r, 0, sessionRevision, monitor.with(session::generationRevision))) {
+                        // The session is gone and nobody here knows yet.
+                        monitor.pause(50_000_000L);
+                        return new Asked(false, null);
+                    }
+                    return new Asked(false, records.seen(r, 2));
+                }
+                case Outcome.Unknown(String cause) -> {
+                    return new Asked(false, null);
+                }
+            }
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "token {0} refused: {1}", res, e.getMessage());
+            monitor.pause(100_000_000L);
+        }
+        return new Asked(false, null);
+    }
+
+    /**
+     * The key is there; read what it covers. It is put again, so that a delete of it as an unknown one, which may still be on its way, finds another
+     * revision: from then on it can't go but with a batch or with the session.
+     */
+    private boolean adopt(Domain d, Mode mode, Guard guard, long sessionRevision, long lease, long lockRevision) {
+        long res = d.id;
+        boolean everything = monitor.with(() -> d.held == Mode.NONE);
+        List<Op> reads = new ArrayList<>(records.contentReads(res, everything));
+        int at = reads.size();
+        reads.add(Op.get(keys.owner(res)));
+        reads.add(Op.prefix(keys.locksOf(res), 0));
+        reads.add(Op.prefix(keys.wantsOf(res), 0));
+        Key key = mode == Mode.EXCLUSIVE ? keys.lockExclusive(res, node) : keys.lockShared(res, node);
+        List<Compare> compares = new ArrayList<>(guard.compares());
+        compares.add(Compare.modRevision(key, lockRevision));
+        reads.add(Op.put(key, Handover.lock(sessionRevision), lease));
+        try {
+            if (!(store.commit(new Txn(compares, reads, List.of()), Tokens.REQUEST_NS) instanceof Outcome.Committed(TxnResult r))) {
+                return false;
+            }
+            Grant.Seen now = records.seen(r, at);
+            Grant.LockSeen own = now.own(node, mode == Mode.EXCLUSIVE);
+            if (own == null || mode == Mode.EXCLUSIVE && (now.owner() == null || !now.owner().getNode().equals(node) || now.owner().getSession() != sessionRevision)) {
+                return false;
+            }
+            TokenRecords.Contents contents = everything ? records.contents(res, r, 0) : null;
+            return install(d, mode, sessionRevision, r.revision(), now.ownerRevision(), now.owner(), r, 0, contents);
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.WARNING, "etcd refuses to read domain {0}: {1}", res, e.getMessage());
+            return false;
+        }
+    }
+
+    private boolean install(Domain d, Mode mode, long sessionRevision, long lockRevision, long ownerRevision, Owner owner, TxnResult r, int reads, TokenRecords.Contents contents) {
+        monitor.lock();
+        try {
+            if (!session.live() || session.revision() != sessionRevision || tokens.stopping() || d.giving || contents == null && d.held == Mode.NONE) {
+                return false;
+            }
+            d.held = mode;
+            d.lockRevision = lockRevision;
+            d.ownerRevision = ownerRevision;
+            d.epoch = owner == null ? 0 : owner.getEpoch();
+            d.suspects = owner == null ? List.of() : List.copyOf(owner.getSuspectsList());
+            d.heldSinceNs = monitor.nowNs();
+            d.lastUsedNs = d.heldSinceNs;
+            d.unserved = monitor.nowNs() <= d.demandUntilNs;
+            acquires++;
+            d.othersOpen.clear();
+            for (KeyValue kv : r.ranged(reads).keyValues()) {
+                Keys.OpenKey k = keys.parseOpen(kv.key());
+                if (!k.node().equals(node)) {
+                    d.othersOpen.computeIfAbsent(k.ino(), i -> new HashSet<>()).add(k.node());
+                }
+            }
+            if (contents != null) {
+                d.clearContents();
+                contents.entries().forEach(e -> d.entries.put(e.hash(), e));
+                contents.inodes().forEach(i -> d.inodes.put(i.ino, i));
+                d.remainders.putAll(contents.remainders());
+                for (KeyValue kv : r.ranged(reads).keyValues()) {
+                    Keys.OpenKey k = keys.parseOpen(kv.key());
+                    if (!k.node().equals(node)) {
+                        d.othersOpen.computeIfAbsent(k.ino(), i -> new HashSet<>()).add(k.node());
+                    }
+                }
+            }
+            d.loaded = true;
+            for (KeyValue kv : r.ranged(reads + 1).keyValues()) {
+                recaller.noteWant(d, kv);
+            }
+            tokens.host().loaded(d);
+            monitor.changed();
+            return true;
+        } finally {
+            monitor.unlock();
+        }
+    }
+}

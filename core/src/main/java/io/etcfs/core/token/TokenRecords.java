@@ -1,0 +1,154 @@
+package io.etcfs.core.token;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.domain.Dirent;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.Remainder;
+import io.etcfs.core.record.proto.SessionRef;
+import io.etcfs.core.record.proto.Want;
+import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.OpResult;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.RangeResult;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.TxnResult;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** What etcd has of a token, and of the domain that it covers: read, and decoded. Without the monitor. */
+final class TokenRecords {
+    static final int PAGE = 2000;
+    private static final System.Logger LOG = System.getLogger(Tokens.class.getName());
+
+    private final Monitor monitor;
+    private final MetadataStore store;
+    private final Keys keys;
+
+    TokenRecords(Parts parts) {
+        this.monitor = parts.monitor();
+        this.store = parts.store();
+        this.keys = parts.keys();
+    }
+
+    /** One consistent reading of a resource, or null if etcd does not answer. */
+    Grant.Seen look(long res) {
+        try {
+            Outcome o = store.commit(new Txn(List.of(), List.of(Op.get(keys.owner(res)), Op.prefix(keys.locksOf(res), 0), Op.prefix(keys.wantsOf(res), 0)), List.of()), Tokens.REQUEST_NS);
+            return o instanceof Outcome.Committed(TxnResult r) ? seen(r, 0) : null;
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.WARNING, "etcd refuses to read token {0}: {1}", res, e.getMessage());
+            return null;
+        }
+    }
+
+    Grant.Seen seen(TxnResult r, int at) {
+        try {
+            KeyValue owner = r.ranged(at).only();
+            List<Grant.LockSeen> locks = new ArrayList<>();
+            for (KeyValue kv : r.ranged(at + 1).keyValues()) {
+                Keys.LockKey k = keys.parseLock(kv.key());
+                locks.add(new Grant.LockSeen(k.node(), k.exclusive(), kv.leaseId(), kv.modRevision()));
+            }
+            List<Grant.WantSeen> wants = new ArrayList<>();
+            for (KeyValue kv : r.ranged(at + 2).keyValues()) {
+                wants.add(new Grant.WantSeen(keys.parseWant(kv.key()).node(), mode(Want.parseFrom(kv.value())), kv.createRevision()));
+            }
+            return new Grant.Seen(r.revision(), owner == null ? null : Owner.parseFrom(owner.value()), owner == null ? 0 : owner.modRevision(), locks, wants);
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged token record: " + e.getMessage());
+        }
+    }
+
+    static Mode mode(Want want) {
+        return want.getKind() == Want.Kind.EXCLUSIVE ? Mode.EXCLUSIVE : Mode.SHARED;
+    }
+
+    /** Suspects are cleared by a newer session of their node: which sessions there are now. */
+    Map<String, Long> newestSessions(Owner owner) {
+        Map<String, Long> newest = new HashMap<>();
+        if (owner != null) {
+            for (SessionRef s : owner.getSuspectsList()) {
+                try {
+                    KeyValue kv = store.range(keys.session(s.getNode()), null, 0, false, 0, Tokens.REQUEST_NS).only();
+                    if (kv != null) {
+                        newest.put(s.getNode(), kv.createRevision());
+                    }
+                } catch (StoreUnavailableException | StoreRejectedException e) {
+                    LOG.log(System.Logger.Level.DEBUG, "session of {0} not read: {1}", s.getNode(), e.getMessage());
+                }
+            }
+        }
+        return newest;
+    }
+
+    List<Op> contentReads(long res, boolean everything) {
+        List<Op> ops = new ArrayList<>();
+        ops.add(new Op.Range(keys.opensOf(res), keys.opensOf(res).prefixEnd(), 0, true));
+        ops.add(Op.prefix(keys.wantsOf(res), 0));
+        if (everything) {
+            ops.add(Op.prefix(keys.direntsOf(res), PAGE));
+            ops.add(Op.prefix(keys.inodesOf(res), PAGE));
+            ops.add(Op.prefix(keys.remaindersOf(res), 0));
+        }
+        return ops;
+    }
+
+    record Contents(List<Dirent> entries, List<Inode> inodes, Map<Long, Long> remainders) {}
+
+    /** Decodes what the transaction read, and reads on where the answer was cut. The token is ours: nothing changes meanwhile. */
+    Contents contents(long res, TxnResult r, int at) {
+        List<Dirent> entries = new ArrayList<>();
+        List<Inode> inodes = new ArrayList<>();
+        Map<Long, Long> remainders = new HashMap<>();
+        try {
+            for (KeyValue kv : readOn(r.ranged(at + 2), keys.direntsOf(res), r.revision())) {
+                Keys.DirentKey k = keys.parseDirent(kv.key());
+                io.etcfs.core.record.proto.Dirent v = io.etcfs.core.record.proto.Dirent.parseFrom(kv.value());
+                entries.add(new Dirent(k.name(), k.hash(), v.getInode(), v.getType(), v.getHome(), 0));
+            }
+            for (KeyValue kv : readOn(r.ranged(at + 3), keys.inodesOf(res), r.revision())) {
+                Keys.InodeKey k = keys.parseInode(kv.key());
+                inodes.add(Inode.decode(k.ino(), k.home(), kv.value()));
+            }
+            for (KeyValue kv : r.ranged(at + 4).keyValues()) {
+                remainders.put(keys.parseRemainder(kv.key()).ino(), Remainder.parseFrom(kv.value()).getDeadFrom());
+            }
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record in domain " + res + ": " + e.getMessage());
+        }
+        return new Contents(entries, inodes, remainders);
+    }
+
+    private List<KeyValue> readOn(OpResult.Ranged first, Key prefix, long revision) {
+        if (!first.more()) {
+            return first.keyValues();
+        }
+        List<KeyValue> all = new ArrayList<>(first.keyValues());
+        boolean more = true;
+        while (more) {
+            try {
+                RangeResult page = store.range(all.getLast().key().next(), prefix.prefixEnd(), PAGE, false, revision, Tokens.REQUEST_NS);
+                all.addAll(page.keyValues());
+                more = page.more();
+            } catch (StoreUnavailableException e) {
+                monitor.pause(50_000_000L);
+            } catch (StoreRejectedException e) {
+                // The revision was compacted: under the token the newest is the same.
+                revision = 0;
+            }
+        }
+        return all;
+    }
+}
