@@ -1,0 +1,1160 @@
+# What a local filesystem under Linux does, as functions over two ways to the same directory: twice the same path, or the mounts of two nodes. Each leaves its
+# directory to the runner. OURS: false on the local filesystem that is the measure.
+RESULT, OURS = ARGS[0], ARGS[1] == 'ours'
+AT_FDCWD, NOREPLACE, EXCHANGE, WHITEOUT = -100, 1, 2, 4
+KEEP_SIZE, PUNCH, COLLAPSE, ZERO = 1, 2, 8, 16
+libc.renameat2.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+libc.telldir.restype = ctypes.c_long
+for name, args in ('readdir', [ctypes.c_void_p]), ('telldir', [ctypes.c_void_p]), ('closedir', [ctypes.c_void_p]), ('rewinddir', [ctypes.c_void_p]), ('seekdir', [ctypes.c_void_p, ctypes.c_long]):
+    getattr(libc, name).argtypes = args
+
+
+def eq(a, b, *what):
+    check(a == b, *what, repr(a)[:200], 'is not', repr(b)[:200])
+    tick()
+
+
+def fails(code, call, *args, **named):
+    try:
+        result = call(*args, **named)
+    except OSError as e:
+        codes = code if isinstance(code, tuple) else (code,)
+        check(e.errno in codes, getattr(call, '__name__', 'call'), args, 'failed with', errno.errorcode[e.errno], 'not', [errno.errorcode[c] for c in codes])
+        return
+    finally:
+        tick()
+    raise AssertionError('%s %s succeeded: %s' % (getattr(call, '__name__', 'call'), str(args)[:200], result))
+
+
+def libcall(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return result
+
+
+def rename2(a, b, flags):
+    libcall(libc.renameat2(AT_FDCWD, os.fsencode(a), AT_FDCWD, os.fsencode(b), flags))
+
+
+def fallocate(fd, mode, at, n):
+    libcall(libc.fallocate(fd, mode, at, n))
+
+
+def make(path, data=b'', mode=0o644):
+    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+    if data:
+        eq(os.write(fd, data), len(data))
+    os.close(fd)
+    tick()
+    return path
+
+
+class opened:
+    def __init__(self, path, flags=os.O_RDWR, mode=0o644):
+        self.fd = os.open(path, flags, mode)
+
+    def __enter__(self):
+        return self.fd
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+        tick()
+
+
+def as_user(work, uid=1000, gid=1000, groups=()):
+    """Runs work() in a process of that user; its exception is ours."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups(list(groups))
+            os.setgid(gid)
+            os.setuid(uid)
+            work()
+            os.write(w, b'ok')
+        except BaseException:
+            os.write(w, traceback.format_exc().encode()[:4000])
+        finally:
+            os._exit(0)
+    os.close(w)
+    said = os.read(r, 5000).decode()
+    os.close(r)
+    os.waitpid(pid, 0)
+    tick()
+    check(said == 'ok', 'as user', uid, said)
+
+
+def times(path):
+    s = os.stat(path)
+    return s.st_mtime_ns, s.st_ctime_ns
+
+
+def a_moment():
+    time.sleep(0.012)
+    tick()
+
+
+def soon(seconds, condition, *what):
+    end = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < end, *what)
+        time.sleep(0.05)
+        tick()
+
+
+# ---- names
+
+
+def case_open_and_create(a, b):
+    fails(errno.ENOENT, os.stat, b + '/f')
+    make(a + '/f', b'text')
+    fails(errno.EEXIST, os.open, b + '/f', os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    with opened(b + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        eq(os.read(fd, 10), b'text')
+    fails(errno.ENOTDIR, os.stat, b + '/f/x')
+    fails(errno.ENOTDIR, os.open, b + '/f', os.O_RDONLY | os.O_DIRECTORY)
+    fails(errno.ENOTDIR, os.stat, a + '/f/')
+    os.mkdir(a + '/d')
+    fails(errno.EISDIR, os.open, b + '/d', os.O_WRONLY)
+    fails(errno.EISDIR, os.open, b + '/new/', os.O_CREAT | os.O_WRONLY)
+    fails(errno.EEXIST, os.open, b + '/d', os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    fails(errno.ENOENT, os.open, b + '/none/f', os.O_CREAT | os.O_WRONLY)
+    os.symlink('f', a + '/s')
+    fails(errno.ELOOP, os.open, b + '/s', os.O_RDONLY | os.O_NOFOLLOW)
+    fails(errno.EEXIST, os.open, b + '/s', os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    os.symlink('made', a + '/dangling')
+    make_through = os.open(b + '/dangling', os.O_CREAT | os.O_WRONLY, 0o644)
+    os.close(make_through)
+    eq(os.stat(a + '/made').st_size, 0)
+    eq(os.stat(b + '/d/../d/./../f').st_ino, os.stat(a + '/f').st_ino)
+
+
+def case_a_name_is_known_at_once_on_the_other_node(a, b):
+    for i in range(40):
+        fails(errno.ENOENT, os.stat, b + '/f')
+        make(a + '/f', b'x' * i)
+        eq(os.stat(b + '/f').st_size, i)
+        os.unlink(b + '/f' if i % 2 else a + '/f')
+        fails(errno.ENOENT, os.stat, a + '/f')
+
+
+def case_mkdir_rmdir(a, b):
+    os.mkdir(a + '/d', 0o750)
+    fails(errno.EEXIST, os.mkdir, b + '/d')
+    eq(stat.S_IMODE(os.stat(b + '/d').st_mode), 0o750)
+    make(b + '/d/f')
+    fails(errno.ENOTEMPTY, os.rmdir, a + '/d')
+    fails(errno.EISDIR, os.unlink, a + '/d')
+    fails(errno.ENOTDIR, os.rmdir, b + '/d/f')
+    fails(errno.EINVAL, os.rmdir, a + '/d/.')
+    fails(errno.ENOTEMPTY, os.rmdir, a + '/d/..')
+    os.unlink(a + '/d/f')
+    os.rmdir(b + '/d')
+    fails(errno.ENOENT, os.rmdir, a + '/d')
+    fails(errno.ENOENT, os.mkdir, a + '/none/d')
+    make(a + '/f')
+    fails(errno.EEXIST, os.mkdir, b + '/f')
+    fails(errno.ENOTDIR, os.mkdir, b + '/f/d')
+
+
+def case_directory_link_counts(a, b):
+    os.mkdir(a + '/d')
+    eq(os.stat(b + '/d').st_nlink, 2)
+    os.mkdir(b + '/d/1')
+    os.mkdir(a + '/d/2')
+    eq(os.stat(b + '/d').st_nlink, 4)
+    make(a + '/d/f')
+    eq(os.stat(b + '/d').st_nlink, 4)
+    os.mkdir(b + '/e')
+    os.rename(a + '/d/1', a + '/e/1')
+    eq((os.stat(b + '/d').st_nlink, os.stat(b + '/e').st_nlink), (3, 3))
+    os.mkdir(a + '/e/2')
+    os.rename(b + '/d/2', b + '/e/2')
+    eq((os.stat(a + '/d').st_nlink, os.stat(a + '/e').st_nlink), (2, 4))
+    os.rmdir(b + '/e/2')
+    eq(os.stat(a + '/e').st_nlink, 3)
+    eq(os.stat(b + '/e/1/..').st_ino, os.stat(a + '/e').st_ino)
+
+
+def case_rename_files(a, b):
+    make(a + '/f', b'f')
+    make(b + '/g', b'g')
+    ino = os.stat(a + '/f').st_ino
+    os.rename(b + '/f', b + '/g')
+    fails(errno.ENOENT, os.stat, a + '/f')
+    eq((get(a + '/g'), os.stat(a + '/g').st_ino), (b'f', ino))
+    fails(errno.ENOENT, os.rename, a + '/f', a + '/h')
+    os.rename(a + '/g', a + '/g')
+    eq(get(b + '/g'), b'f')
+    os.mkdir(a + '/d')
+    fails(errno.EISDIR, os.rename, b + '/g', b + '/d')
+    fails(errno.ENOTDIR, os.rename, b + '/d', b + '/g')
+    fails((errno.ENOTDIR,), os.rename, b + '/g', b + '/x/')
+    os.rename(b + '/g', b + '/d/g')
+    eq(get(a + '/d/g'), b'f')
+    fails((errno.EBUSY, errno.EINVAL), os.rename, a + '/d/.', a + '/e')
+    fails(errno.ENAMETOOLONG, os.rename, a + '/d/g', a + '/' + 'x' * 256)
+
+
+def case_rename_directories(a, b):
+    os.makedirs(a + '/d/e')
+    make(a + '/d/e/f', b'f')
+    fails(errno.EINVAL, os.rename, b + '/d', b + '/d/e/x')
+    fails(errno.EINVAL, os.rename, b + '/d', b + '/d/x')
+    fails(errno.ENOTEMPTY, os.rename, a + '/d/e', a + '/d')
+    os.mkdir(b + '/empty')
+    os.rename(a + '/d', a + '/empty')
+    eq(get(b + '/empty/e/f'), b'f')
+    fails(errno.ENOENT, os.stat, b + '/d')
+    os.makedirs(b + '/full/x')
+    fails((errno.ENOTEMPTY, errno.EEXIST), os.rename, a + '/empty', a + '/full')
+    os.rename(b + '/empty/e', b + '/full/e')
+    eq(os.stat(a + '/full/e/..').st_ino, os.stat(a + '/full').st_ino)
+    eq(get(a + '/full/e/f'), b'f')
+
+
+def case_rename_of_two_links_of_one_file_does_nothing(a, b):
+    make(a + '/f', b'f')
+    os.link(a + '/f', a + '/g')
+    os.rename(b + '/f', b + '/g')
+    eq((get(a + '/f'), get(a + '/g'), os.stat(b + '/f').st_nlink), (b'f', b'f', 2))
+    fails(errno.EEXIST, rename2, a + '/f', a + '/g', NOREPLACE)
+
+
+def case_rename_noreplace_and_exchange(a, b):
+    make(a + '/f', b'f')
+    make(a + '/g', b'g')
+    fails(errno.EEXIST, rename2, b + '/f', b + '/g', NOREPLACE)
+    eq((get(a + '/f'), get(a + '/g')), (b'f', b'g'))
+    rename2(b + '/f', b + '/h', NOREPLACE)
+    eq(get(a + '/h'), b'f')
+    rename2(a + '/h', a + '/g', EXCHANGE)
+    eq((get(b + '/h'), get(b + '/g')), (b'g', b'f'))
+    os.makedirs(a + '/d/sub')
+    os.mkdir(a + '/p')
+    os.rename(a + '/d', a + '/p/d')
+    rename2(b + '/p/d', b + '/g', EXCHANGE)
+    eq((get(a + '/p/d'), os.listdir(a + '/g'), os.stat(a + '/p').st_nlink), (b'f', ['sub'], 2))
+    eq(os.stat(a + '/g/..').st_ino, os.stat(a).st_ino)
+    fails(errno.ENOENT, rename2, b + '/h', b + '/none', EXCHANGE)
+    fails(errno.EINVAL, rename2, b + '/h', b + '/g', EXCHANGE | NOREPLACE)
+    fails(errno.EINVAL, rename2, b + '/g', b + '/g/sub', EXCHANGE)
+    if OURS:
+        fails(errno.EINVAL, rename2, b + '/h', b + '/w', WHITEOUT)
+
+
+def case_a_replaced_file_lives_on_in_its_handles(a, b):
+    make(a + '/f', b'old')
+    make(a + '/g', b'new')
+    with opened(a + '/f') as fd:
+        os.rename(b + '/g', b + '/f')
+        eq(os.pread(fd, 10, 0), b'old')
+        eq(os.fstat(fd).st_nlink, 0)
+        eq(get(a + '/f'), b'new')
+        os.pwrite(fd, b'more', 3)
+        eq(os.pread(fd, 10, 0), b'oldmore')
+    eq(get(b + '/f'), b'new')
+
+
+def case_replacing_is_atomic_for_readers(a, b):
+    make(a + '/f', b'0' * 5000)
+
+    def replace(_):
+        for i in rounds(60):
+            make(a + '/t', b'%d' % (i % 10) * 5000)
+            os.rename(a + '/t', a + '/f')
+
+    def read(_):
+        for _ in rounds(150):
+            data = get(b + '/f')
+            check(len(data) == 5000 and len(set(data)) == 1, 'a mixture')
+    forked(2, lambda i: (replace, read)[i](i))
+
+
+def case_hard_links(a, b):
+    make(a + '/f', b'f')
+    before = os.stat(a + '/f').st_ctime_ns
+    a_moment()
+    os.link(b + '/f', b + '/g')
+    s = os.stat(a + '/g')
+    eq((s.st_nlink, s.st_ino), (2, os.stat(b + '/f').st_ino))
+    check(s.st_ctime_ns > before, 'ctime after link')
+    fails(errno.EEXIST, os.link, a + '/f', a + '/g')
+    os.mkdir(a + '/d')
+    fails(errno.EPERM, os.link, b + '/d', b + '/e')
+    fails(errno.ENOENT, os.link, b + '/none', b + '/e')
+    os.link(a + '/g', a + '/d/h')
+    with opened(b + '/d/h') as fd:
+        os.write(fd, b'changed')
+    eq((get(a + '/f'), get(a + '/g')), (b'changed', b'changed'))
+    os.chmod(a + '/g', 0o600)
+    eq(stat.S_IMODE(os.stat(b + '/d/h').st_mode), 0o600)
+    os.unlink(b + '/f')
+    os.unlink(a + '/g')
+    eq((os.stat(b + '/d/h').st_nlink, get(a + '/d/h')), (1, b'changed'))
+    os.symlink('none', a + '/s')
+    os.link(b + '/s', b + '/t', follow_symlinks=False)
+    eq((os.readlink(a + '/t'), os.lstat(a + '/t').st_nlink), ('none', 2))
+
+
+def case_symlinks(a, b):
+    os.symlink('target', a + '/s')
+    s = os.lstat(b + '/s')
+    eq((os.readlink(b + '/s'), s.st_size, stat.S_IMODE(s.st_mode)), ('target', 6, 0o777))
+    fails(errno.ENOENT, os.stat, b + '/s')
+    fails(errno.EEXIST, os.symlink, 'x', b + '/s')
+    fails(errno.ENOENT, os.symlink, '', b + '/t')
+    os.symlink('x' * 4095, a + '/long')
+    eq((os.readlink(b + '/long'), os.lstat(b + '/long').st_size), ('x' * 4095, 4095))
+    fails(errno.ENAMETOOLONG, os.symlink, 'x' * 4096, b + '/t')
+    os.symlink('b', a + '/a')
+    os.symlink('a', a + '/b')
+    fails(errno.ELOOP, os.stat, b + '/a')
+    make(a + '/f')
+    fails(errno.EINVAL, os.readlink, b + '/f')
+    os.symlink(b'\xff\xfe', os.fsencode(a) + b'/bytes')
+    eq(os.readlink(os.fsencode(b) + b'/bytes'), b'\xff\xfe')
+
+
+def case_special_files(a, b):
+    os.mkfifo(a + '/fifo', 0o640)
+    eq(os.stat(b + '/fifo').st_mode, stat.S_IFIFO | 0o640)
+    os.mknod(a + '/socket', stat.S_IFSOCK | 0o600)
+    eq(os.stat(b + '/socket').st_mode, stat.S_IFSOCK | 0o600)
+    os.mknod(a + '/null', stat.S_IFCHR | 0o666, os.makedev(1, 3))
+    s = os.stat(b + '/null')
+    eq((stat.S_IFMT(s.st_mode), s.st_rdev), (stat.S_IFCHR, os.makedev(1, 3)))
+    os.mknod(a + '/block', stat.S_IFBLK | 0o600, os.makedev(259, 70000))
+    eq(os.stat(b + '/block').st_rdev, os.makedev(259, 70000))
+    fails(errno.EEXIST, os.mkfifo, b + '/fifo')
+    fails(errno.ENXIO, os.open, b + '/socket', os.O_RDONLY)
+    fails(errno.ENXIO, os.open, b + '/fifo', os.O_WRONLY | os.O_NONBLOCK)
+    r = os.open(b + '/fifo', os.O_RDONLY | os.O_NONBLOCK)
+    w = os.open(b + '/fifo', os.O_WRONLY)
+    os.write(w, b'through')
+    eq(os.read(r, 10), b'through')
+    os.close(r)
+    os.close(w)
+    as_user(lambda: fails((errno.EPERM, errno.EACCES), os.mknod, b + '/dev', stat.S_IFCHR | 0o666, os.makedev(1, 3)))
+
+
+def case_names_of_any_bytes(a, b):
+    ab, bb = os.fsencode(a), os.fsencode(b)
+    names = [b'x' * 255, bytes(c for c in range(1, 256) if c != 47)[:250], b'\xff', b' ', b'new\nline', 'ü'.encode(), 'u\u0308'.encode(), b'.hidden', b'...', b'-', b'*']
+    for n in names:
+        make(ab + b'/' + n, n)
+    eq(sorted(os.listdir(bb)), sorted(names))
+    for n in names:
+        eq(get(bb + b'/' + n), n)
+    for call in (os.stat, os.mkdir, os.unlink, lambda p: os.open(p, os.O_CREAT | os.O_WRONLY), lambda p: os.symlink(b'x', p)):
+        fails(errno.ENAMETOOLONG, call, bb + b'/' + b'y' * 256)
+    fails(errno.ENAMETOOLONG, os.stat, bb + b'/x' * 2100)
+    for n in names:
+        os.unlink(bb + b'/' + n)
+    eq(os.listdir(ab), [])
+
+
+def case_deep_paths(a, b):
+    path = ''
+    for i in range(60):
+        path += '/d%d' % i
+        os.mkdir((a if i % 2 else b) + path)
+        tick()
+    make(a + path + '/f', b'deep')
+    eq(get(b + path + '/f'), b'deep')
+    os.rename(b + '/d0', b + '/e0')
+    eq(get(a + '/e0' + path[3:] + '/f'), b'deep')
+
+
+# ---- attributes
+
+
+def case_chmod_chown(a, b):
+    make(a + '/f')
+    os.mkdir(a + '/d')
+    for path in '/f', '/d':
+        for mode in 0, 0o7777, 0o1755, 0o2644, 0o4711, 0o640:
+            m, c = times(b + path)
+            a_moment()
+            os.chmod(a + path, mode)
+            eq(stat.S_IMODE(os.stat(b + path).st_mode), mode)
+            check(times(b + path)[0] == m and times(b + path)[1] > c, 'times after chmod')
+    os.chown(b + '/f', 1234, 2345)
+    s = os.stat(a + '/f')
+    eq((s.st_uid, s.st_gid), (1234, 2345))
+    os.chown(a + '/f', -1, 77)
+    s = os.stat(b + '/f')
+    eq((s.st_uid, s.st_gid), (1234, 77))
+    os.symlink('f', a + '/s')
+    os.chown(b + '/s', 5, 6, follow_symlinks=False)
+    s = os.lstat(a + '/s')
+    eq((s.st_uid, s.st_gid, os.stat(a + '/f').st_uid), (5, 6, 1234))
+    os.chmod(a + '/f', 0o6755)
+    os.chown(b + '/f', 0, 0)
+    eq(stat.S_IMODE(os.stat(a + '/f').st_mode), 0o755)
+
+
+def case_times_that_are_set_stay(a, b):
+    make(a + '/f', b'x')
+    os.mkdir(a + '/d')
+    os.symlink('f', a + '/s')
+    for path in '/f', '/d', '/s':
+        for at, mt in (1_000_000_001, 1_500_000_000_123_456_789), (0, 1), (-5_000_000_001, -1_000_000_000), (4_102_444_800_999_999_999, 4_102_444_800_000_000_001):
+            c = os.lstat(b + path).st_ctime_ns
+            a_moment()
+            os.utime(a + path, ns=(at, mt), follow_symlinks=False)
+            s = os.lstat(b + path)
+            eq((s.st_atime_ns, s.st_mtime_ns), (at, mt), path)
+            check(s.st_ctime_ns > c, 'ctime after utime')
+    with opened(a + '/f') as fd:
+        os.pwrite(fd, b'written', 0)
+        os.utime(fd, ns=(10**18, 10**18 + 7))
+        eq(os.stat(b + '/f').st_mtime_ns, 10**18 + 7)
+    eq(get(b + '/f'), b'written')
+    eq(os.stat(a + '/f').st_mtime_ns, 10**18 + 7, 'after close and a look from elsewhere')
+    make(b + '/d/f')
+    os.utime(b + '/d', ns=(1, 10**18))
+    eq(os.stat(a + '/d').st_mtime_ns, 10**18)
+    os.utime(a + '/f')
+    check(abs(os.stat(b + '/f').st_mtime - time.time()) < 2, 'now')
+
+
+def case_times_of_a_file(a, b):
+    begin = time.time_ns()
+    make(a + '/f', b'12345')
+    s = os.stat(b + '/f')
+    for t in s.st_atime_ns, s.st_mtime_ns, s.st_ctime_ns:
+        check(begin - 20_000_000 <= t <= time.time_ns(), 'times at birth')
+
+    def moves(m, c, what, call):
+        before = times(b + '/f')
+        a_moment()
+        call()
+        after = times(b + '/f')
+        check((after[0] > before[0]) == m and (after[0] == before[0]) != m, what, 'mtime', before, after)
+        check((after[1] > before[1]) == c and (after[1] == before[1]) != c, what, 'ctime', before, after)
+
+    with opened(a + '/f') as fd:
+        moves(True, True, 'write', lambda: os.pwrite(fd, b'x', 0))
+        moves(True, True, 'write at the end', lambda: os.pwrite(fd, b'x', 9))
+        moves(False, False, 'read', lambda: os.pread(fd, 3, 0))
+        moves(True, True, 'ftruncate', lambda: os.ftruncate(fd, 3))
+        moves(True, True, 'ftruncate to the same size', lambda: os.ftruncate(fd, 3))
+        moves(False, False, 'fsync', lambda: os.fsync(fd))
+        moves(False, False, 'empty write', lambda: os.write(fd, b''))
+        moves(True, True, 'fallocate', lambda: fallocate(fd, 0, 0, 8192))
+    moves(False, True, 'chmod', lambda: os.chmod(a + '/f', 0o600))
+    moves(False, True, 'link', lambda: os.link(a + '/f', a + '/g'))
+    moves(False, True, 'unlink of a link', lambda: os.unlink(a + '/g'))
+    moves(False, True, 'setxattr', lambda: os.setxattr(a + '/f', 'user.x', b'y'))
+    moves(False, True, 'removexattr', lambda: os.removexattr(a + '/f', 'user.x'))
+    moves(True, True, 'O_TRUNC', lambda: os.close(os.open(a + '/f', os.O_WRONLY | os.O_TRUNC)))
+    moves(True, True, 'O_TRUNC when empty', lambda: os.close(os.open(a + '/f', os.O_WRONLY | os.O_TRUNC)))
+    moves(False, False, 'open', lambda: os.close(os.open(a + '/f', os.O_RDWR)))
+    moves(False, False, 'refused chmod', lambda: as_user(lambda: fails((errno.EPERM, errno.EACCES), os.chmod, a + '/f', 0)))
+    before = os.stat(b + '/f').st_ctime_ns
+    a_moment()
+    os.rename(a + '/f', a + '/r')
+    check(os.stat(b + '/r').st_ctime_ns > before, 'ctime after rename')
+
+
+def case_times_of_the_parent(a, b):
+    os.mkdir(a + '/d')
+    os.mkdir(a + '/e')
+    make(a + '/d/there')
+
+    def moves(yes, what, call, paths=('/d',)):
+        before = [times(b + p) for p in paths]
+        a_moment()
+        call()
+        for p, (m, c) in zip(paths, before):
+            now = times(b + p)
+            check(now[0] > m and now[1] > c if yes else now == (m, c), what, p, (m, c), now)
+
+    d = a + '/d'
+    moves(True, 'create', lambda: make(d + '/f'))
+    moves(False, 'write', lambda: put(d + '/f', b'x'))
+    moves(False, 'chmod of a file', lambda: os.chmod(d + '/f', 0o600))
+    moves(True, 'mkdir', lambda: os.mkdir(d + '/s'))
+    moves(False, 'create below', lambda: make(d + '/s/f'))
+    moves(True, 'link', lambda: os.link(d + '/f', d + '/l'))
+    moves(True, 'symlink', lambda: os.symlink('x', d + '/y'))
+    moves(True, 'mknod', lambda: os.mkfifo(d + '/p'))
+    moves(True, 'rename inside', lambda: os.rename(d + '/l', d + '/m'))
+    moves(True, 'rename over', lambda: os.rename(d + '/m', d + '/y'))
+    moves(True, 'rename to elsewhere', lambda: os.rename(d + '/p', a + '/e/p'), ('/d', '/e'))
+    moves(True, 'rename of a directory', lambda: os.rename(d + '/s', a + '/e/s'), ('/d', '/e'))
+    moves(True, 'exchange', lambda: rename2(d + '/f', a + '/e/s', EXCHANGE), ('/d', '/e'))
+    rename2(d + '/f', a + '/e/s', EXCHANGE)
+    moves(True, 'unlink', lambda: os.unlink(d + '/f'))
+    os.rename(a + '/e/s', d + '/s')
+    moves(False, 'EEXIST', lambda: fails(errno.EEXIST, os.mkdir, d + '/there'))
+    moves(False, 'EEXIST of open', lambda: fails(errno.EEXIST, os.open, d + '/there', os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    moves(False, 'ENOENT', lambda: fails(errno.ENOENT, os.unlink, d + '/none'))
+    moves(False, 'ENOTEMPTY', lambda: fails(errno.ENOTEMPTY, os.rmdir, d + '/s'))
+    moves(False, 'EISDIR', lambda: fails(errno.EISDIR, os.unlink, d + '/s'))
+    moves(False, 'refused rename', lambda: fails(errno.ENOTDIR, os.rename, d + '/s', d + '/there'))
+    moves(False, 'refused exchange', lambda: fails(errno.ENOENT, rename2, d + '/s', d + '/none', EXCHANGE))
+    moves(False, 'refused link', lambda: fails(errno.EEXIST, os.link, d + '/there', d + '/s'))
+    moves(False, 'a listing', lambda: os.listdir(d))
+    os.unlink(d + '/s/f')
+    moves(True, 'rmdir', lambda: os.rmdir(d + '/s'))
+
+
+def case_umask(a, b):
+    old = os.umask(0o077)
+    try:
+        make(a + '/f', mode=0o666)
+        os.mkdir(a + '/d', 0o777)
+        os.mkfifo(a + '/p', 0o666)
+    finally:
+        os.umask(old)
+    eq([stat.S_IMODE(os.stat(b + p).st_mode) for p in ('/f', '/d', '/p')], [0o600, 0o700, 0o600])
+    old = os.umask(0)
+    try:
+        make(b + '/g', mode=0o666)
+        os.mkdir(b + '/e', 0o1777)
+    finally:
+        os.umask(old)
+    eq([stat.S_IMODE(os.stat(a + p).st_mode) for p in ('/g', '/e')], [0o666, 0o1777])
+
+
+def case_setgid_directories(a, b):
+    os.mkdir(a + '/d')
+    os.chown(a + '/d', 0, 4321)
+    os.chmod(a + '/d', 0o2777)
+    make(b + '/d/f')
+    os.mkdir(b + '/d/e')
+    os.symlink('x', b + '/d/s')
+    os.mkfifo(b + '/d/p')
+    eq([os.lstat(a + '/d/' + n).st_gid for n in 'fesp'], [4321] * 4)
+    eq(os.stat(a + '/d/e').st_mode & stat.S_ISGID, stat.S_ISGID)
+    eq(os.stat(a + '/d/f').st_mode & stat.S_ISGID, 0)
+    as_user(lambda: make(b + '/d/u'))
+    s = os.stat(a + '/d/u')
+    eq((s.st_uid, s.st_gid), (1000, 4321))
+
+
+def case_set_user_id_goes_with_a_write_of_others(a, b):
+    def mode():
+        return stat.S_IMODE(os.stat(b + '/f').st_mode)
+
+    def rewrite():
+        with opened(a + '/f', os.O_WRONLY) as fd:
+            os.write(fd, b'x')
+
+    make(a + '/f', b'12345')
+    os.chmod(a + '/f', 0o6777)
+    rewrite()
+    eq(mode(), 0o6777, 'root keeps them:')
+    as_user(rewrite)
+    eq(mode(), 0o777)
+    os.chmod(a + '/f', 0o6777)
+    as_user(lambda: os.truncate(a + '/f', 2))
+    eq(mode(), 0o777)
+    os.chmod(a + '/f', 0o6777)
+    as_user(lambda: os.close(os.open(a + '/f', os.O_WRONLY | os.O_TRUNC)))
+    eq(mode(), 0o777)
+    os.chmod(a + '/f', 0o6777)
+    os.chown(a + '/f', 1000, 1000)
+    eq(mode(), 0o777)
+
+
+def case_permissions(a, b):
+    os.chmod(a, 0o755)
+    make(a + '/secret', b's', 0o600)
+    os.mkdir(a + '/closed', 0o700)
+    make(a + '/closed/f')
+    os.mkdir(a + '/sticky')
+    os.chmod(a + '/sticky', 0o1777)
+    make(a + '/sticky/roots')
+    make(a + '/readable', b'r', 0o644)
+
+    def user():
+        fails(errno.EACCES, os.open, b + '/secret', os.O_RDONLY)
+        fails(errno.EACCES, os.stat, b + '/closed/f')
+        fails(errno.EACCES, os.listdir, b + '/closed')
+        fails(errno.EACCES, os.mkdir, b + '/new')
+        fails(errno.EACCES, os.unlink, b + '/readable')
+        fails(errno.EACCES, os.open, b + '/readable', os.O_WRONLY)
+        eq(get(b + '/readable'), b'r')
+        fails(errno.EPERM, os.unlink, b + '/sticky/roots')
+        fails(errno.EPERM, os.rename, b + '/sticky/roots', b + '/sticky/mine')
+        make(b + '/sticky/own', b'o')
+        os.rename(b + '/sticky/own', b + '/sticky/still')
+        fails(errno.EPERM, os.chmod, b + '/readable', 0o777)
+        fails(errno.EPERM, os.chown, b + '/readable', 1000, 1000)
+        fails(errno.EPERM, os.chown, b + '/sticky/still', 0, 0)
+        fails(errno.EPERM, os.utime, b + '/readable', (1, 1))
+        fails(errno.EACCES, os.utime, b + '/readable')
+        check(not os.access(b + '/secret', os.R_OK) and os.access(b + '/readable', os.R_OK), 'access')
+    as_user(user)
+    os.chown(b + '/closed', 1000, 1000)
+    as_user(lambda: make(a + '/closed/u'))
+    os.chown(b + '/secret', 0, 555)
+    os.chmod(b + '/secret', 0o640)
+    as_user(lambda: get(a + '/secret'), groups=(555,))
+
+
+# ---- bytes
+
+
+def case_reads_and_writes(a, b):
+    data = random.randbytes(3_000_001)
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        eq(os.pwrite(fd, data, 4097), len(data))
+        eq(os.fstat(fd).st_size, len(data) + 4097)
+        eq(os.pread(fd, 10, len(data) + 4097), b'')
+    tick()
+    seen = get(b + '/f')
+    check(seen == bytes(4097) + data, 'bytes')
+    model = bytearray(seen)
+    for i in range(60):
+        at, n = random.randrange(len(model)), random.choice([1, 17, 511, 4096, 5000, 70_000])
+        with opened((a, b)[i % 2] + '/f') as fd:
+            part = random.randbytes(n)
+            eq(os.pwrite(fd, part, at), n)
+            model[at:at + n] = part
+        at = max(0, at - 3000)
+        with opened((b, a)[i % 2] + '/f') as fd:
+            check(os.pread(fd, n + 6000, at) == bytes(model[at:at + n + 6000]), 'bytes after write', i)
+    check(get(a + '/f') == bytes(model) == get(b + '/f'), 'all bytes')
+    with opened(b + '/f') as fd:
+        eq(os.lseek(fd, 0, os.SEEK_END), len(model))
+        fails(errno.EINVAL, os.lseek, fd, -1, os.SEEK_SET)
+        eq(os.readv(fd, [bytearray(3)]), 0)
+        eq(os.pwritev(fd, [b'ab', b'', b'cd'], 1), 4)
+    with opened(a + '/f') as fd:
+        eq(os.pread(fd, 4, 1), b'abcd')
+
+
+def case_handles_know_their_mode(a, b):
+    make(a + '/f', b'123')
+    with opened(b + '/f', os.O_RDONLY) as fd:
+        fails(errno.EBADF, os.write, fd, b'x')
+        fails((errno.EINVAL, errno.EBADF), os.ftruncate, fd, 0)
+    with opened(b + '/f', os.O_WRONLY) as fd:
+        fails(errno.EBADF, os.read, fd, 1)
+    with opened(b, os.O_RDONLY) as fd:
+        fails(errno.EISDIR, os.read, fd, 1)
+
+
+def case_truncate(a, b):
+    make(a + '/f', b'x' * 10_000)
+    os.truncate(b + '/f', 100)
+    eq(get(a + '/f'), b'x' * 100)
+    os.truncate(a + '/f', 9_000)
+    eq(get(b + '/f'), b'x' * 100 + bytes(8_900))
+    with opened(b + '/f') as fd:
+        os.ftruncate(fd, 0)
+        eq(os.stat(a + '/f').st_size, 0)
+        os.ftruncate(fd, 1 << 40)
+        eq(os.stat(a + '/f').st_size, 1 << 40)
+        os.pwrite(fd, b'end', (1 << 40) - 3)
+    with opened(a + '/f') as fd:
+        eq(os.pread(fd, 10, (1 << 40) - 6), b'\0\0\0end')
+    check(os.stat(b + '/f').st_blocks < 1000, 'a sparse file has blocks')
+    fails(errno.EINVAL, os.truncate, a + '/f', -1)
+    os.mkdir(a + '/d')
+    fails(errno.EISDIR, os.truncate, b + '/d', 0)
+    fails(errno.ENOENT, os.truncate, b + '/none', 0)
+    make(b + '/g', b'0123456789' * 1000)
+    for size in 9_999, 8_192, 4_097, 4_096, 4_095, 1:
+        os.truncate((a, b)[size % 2] + '/g', size)
+        eq(get((b, a)[size % 2] + '/g'), (b'0123456789' * 1000)[:size])
+    os.truncate(a + '/g', 5_000)
+    eq(get(b + '/g'), b'0' + bytes(4_999))
+
+
+def case_o_trunc(a, b):
+    make(a + '/f', b'x' * 5000)
+    with opened(b + '/f', os.O_RDWR | os.O_TRUNC) as fd:
+        eq(os.stat(a + '/f').st_size, 0)
+        os.write(fd, b'new')
+    eq(get(a + '/f'), b'new')
+    with opened(a + '/f', os.O_RDONLY) as reader:
+        with opened(b + '/f', os.O_WRONLY | os.O_TRUNC) as fd:
+            eq(os.pread(reader, 10, 0), b'')
+            os.write(fd, b'other')
+        eq(os.pread(reader, 10, 0), b'other')
+
+
+def case_appends(a, b):
+    make(a + '/f')
+    with opened(a + '/f', os.O_WRONLY | os.O_APPEND) as x, opened(b + '/f', os.O_WRONLY | os.O_APPEND) as y:
+        text = b''
+        for i in range(60):
+            line = b'%d %s\n' % (i, b'.' * random.randrange(300))
+            os.write((x, y)[i % 2], line)
+            text += line
+        os.pwrite(x, b'also at the end', 0)
+        text += b'also at the end'
+    eq(get(b + '/f'), text)
+    with opened(a + '/f', os.O_RDWR) as fd:
+        fcntl.fcntl(fd, fcntl.F_SETFL, os.O_APPEND)
+        with opened(b + '/f', os.O_WRONLY | os.O_APPEND) as y:
+            os.write(y, b'1')
+        os.write(fd, b'2')
+        eq(os.pread(fd, 2, len(text)), b'12')
+    eq(get(b + '/f'), text + b'12')
+
+
+def case_concurrent_appends_are_whole(a, b):
+    make(a + '/f')
+
+    def work(i):
+        with opened((a, b)[i % 2] + '/f', os.O_WRONLY | os.O_APPEND) as fd:
+            for n in rounds(40):
+                os.write(fd, b'%d %03d %s\n' % (i, n, b'x' * 200))
+    forked(4, work)
+    lines = get(b + '/f').split(b'\n')[:-1]
+    eq(len(lines), 160)
+    for i in range(4):
+        eq([x for x in lines if x.startswith(b'%d ' % i)], [b'%d %03d %s' % (i, n, b'x' * 200) for n in range(40)])
+
+
+def case_sparse_files(a, b):
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        for at in 0, 1 << 20, (1 << 20) + 4096, 5 << 20:
+            os.pwrite(fd, b'd' * 4096, at)
+        os.ftruncate(fd, 8 << 20)
+    with opened(b + '/f') as fd:
+        M = 1 << 20
+        eq([os.lseek(fd, at, os.SEEK_DATA) for at in (0, 100, 4096, M + 5000, 2 * M)], [0, 100, M, M + 5000, 5 * M])
+        eq([os.lseek(fd, at, os.SEEK_HOLE) for at in (0, 5000, M, 5 * M)], [4096, 5000, M + 8192, 5 * M + 4096])
+        fails(errno.ENXIO, os.lseek, fd, 6 * M, os.SEEK_DATA)
+        fails(errno.ENXIO, os.lseek, fd, 8 * M, os.SEEK_HOLE)
+        eq(os.lseek(fd, 8 * M - 1, os.SEEK_HOLE), 8 * M - 1)
+        check(os.pread(fd, 4096, 3 * M) == bytes(4096), 'hole')
+        check(os.fstat(fd).st_blocks <= 64, 'blocks', os.fstat(fd).st_blocks)
+
+
+def case_fallocate(a, b):
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        fallocate(fd, 0, 0, 1 << 20)
+        s = os.stat(b + '/f')
+        eq(s.st_size, 1 << 20)
+        check(s.st_blocks * 512 >= 1 << 20, 'no blocks')
+        check(get(b + '/f') == bytes(1 << 20), 'zeros')
+        os.pwrite(fd, b'x' * 20_000, 4_000)
+        fallocate(fd, KEEP_SIZE, 1 << 20, 1 << 20)
+        eq(os.stat(b + '/f').st_size, 1 << 20)
+        fallocate(fd, PUNCH | KEEP_SIZE, 5_000, 10_000)
+        model = bytes(4_000) + b'x' * 1_000 + bytes(10_000) + b'x' * 9_000
+        eq(get(b + '/f')[:24_000], model)
+        eq(os.stat(b + '/f').st_size, 1 << 20)
+    with opened(b + '/f') as fd:
+        eq(os.lseek(fd, 8192, os.SEEK_DATA) >= 12288, True, 'the hole is one')
+        fallocate(fd, ZERO, 16_000, 1_000)
+        eq(get(a + '/f')[15_000:18_000], b'x' * 1_000 + bytes(1_000) + b'x' * 1_000)
+        fallocate(fd, ZERO, (1 << 20) - 10, 100)
+        eq(os.stat(a + '/f').st_size, (1 << 20) + 90)
+        fallocate(fd, ZERO | KEEP_SIZE, 2 << 20, 100)
+        eq(os.stat(a + '/f').st_size, (1 << 20) + 90)
+        fails(errno.EOPNOTSUPP, fallocate, fd, PUNCH, 0, 100)
+        fails(errno.EINVAL, fallocate, fd, 0, 0, 0)
+        fails(errno.EINVAL, fallocate, fd, 0, -1, 10)
+        if OURS:
+            fails(errno.EOPNOTSUPP, fallocate, fd, COLLAPSE, 0, 4096)
+    with opened(b + '/f', os.O_RDONLY) as fd:
+        fails(errno.EBADF, fallocate, fd, 0, 0, 10)
+
+
+def case_direct_io(a, b):
+    m = mmap.mmap(-1, 65536)
+    m.write(random.randbytes(65536))
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR | os.O_DIRECT) as fd:
+        eq(os.pwritev(fd, [m], 0), 65536)
+        check(get(b + '/f') == m[:], 'buffered after direct')
+        with opened(b + '/f') as other:
+            os.pwrite(other, b'buffered', 4090)
+        m2 = mmap.mmap(-1, 8192)
+        eq(os.preadv(fd, [m2], 0), 8192)
+        eq(m2[4090:4098], b'buffered', 'direct after buffered')
+        m3 = mmap.mmap(-1, 4096)
+        eq(os.preadv(fd, [m3], 65536), 0)
+
+
+def case_mapped_pages_and_calls_see_each_other(a, b):
+    make(a + '/f', b'.' * 20_000)
+    with opened(a + '/f') as fd, opened(b + '/f') as other:
+        m = mmap.mmap(fd, 20_000)
+        m[5_000:5_006] = b'mapped'
+        eq(os.pread(fd, 6, 5_000), b'mapped')
+        os.pwrite(fd, b'call', 9_000)
+        eq(m[9_000:9_004], b'call')
+        m.flush()
+        eq(os.pread(other, 6, 5_000), b'mapped', 'after msync')
+        os.pwrite(other, b'elsewhere', 12_000)
+        eq(m[12_000:12_009], b'elsewhere')
+        for i in range(20):
+            m[100:104] = b'%04d' % i
+            m.flush()
+            eq(os.pread(other, 4, 100), b'%04d' % i)
+            os.pwrite(other, b'%04d' % (1000 + i), 200)
+            eq(m[200:204], b'%04d' % (1000 + i))
+        m[0:5] = b'later'
+        m.close()
+    soon(5, lambda: get(b + '/f')[:5] == b'later', 'a dirty page of a closed mapping')
+    with opened(b + '/f', os.O_RDONLY) as fd:
+        p = mmap.mmap(fd, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+        p[0:5] = b'local'
+        eq(os.pread(fd, 5, 0), b'later')
+        p.close()
+
+
+def case_programs_run(a, b):
+    put(a + '/true', get('/bin/true'))
+    os.chmod(a + '/true', 0o755)
+    subprocess.run([b + '/true'], check=True)
+    put(a + '/script', b'#!/bin/sh\necho "$1"\n')
+    os.chmod(a + '/script', 0o755)
+    eq(subprocess.run([b + '/script', 'said'], check=True, capture_output=True).stdout, b'said\n')
+    put(a + '/sleep', get('/bin/sleep'))
+    os.chmod(a + '/sleep', 0o755)
+    p = subprocess.Popen([a + '/sleep', '5'])
+    time.sleep(0.05)
+    fails(errno.ETXTBSY, os.open, a + '/sleep', os.O_WRONLY)
+    p.kill()
+    p.wait()
+
+
+def case_copies_inside(a, b):
+    data = random.randbytes(200_000)
+    make(a + '/f', data)
+    with opened(b + '/f') as x, opened(b + '/g', os.O_CREAT | os.O_RDWR) as y:
+        done = 0
+        while done < len(data):
+            done += os.copy_file_range(x, y, len(data) - done)
+        with opened(b + '/h', os.O_CREAT | os.O_RDWR) as z:
+            done = 0
+            while done < len(data):
+                done += os.sendfile(z, x, done, len(data) - done)
+    check(get(a + '/g') == data == get(a + '/h'), 'copies')
+
+
+def case_fsync(a, b):
+    make(a + '/f', b'x')
+    with opened(a + '/f') as fd:
+        os.fsync(fd)
+        os.fdatasync(fd)
+    with opened(b, os.O_RDONLY) as fd:
+        os.fsync(fd)
+    with opened(b + '/f', os.O_WRONLY | os.O_SYNC) as fd:
+        os.write(fd, b'y')
+    with opened(a + '/f', os.O_WRONLY | os.O_DSYNC) as fd:
+        os.write(fd, b'z')
+    eq(get(b + '/f'), b'z')
+
+
+def case_locks_of_one_node(a, b):
+    make(a + '/f', b'x' * 100)
+    with opened(a + '/f') as x, opened(a + '/f') as y:
+        fcntl.flock(x, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fails(errno.EWOULDBLOCK, fcntl.flock, y, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(x, fcntl.LOCK_UN)
+        fcntl.flock(y, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.lockf(x, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
+        as_user(lambda: fails((errno.EAGAIN, errno.EACCES), fcntl.lockf, y, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 5), 0, 0)
+        as_user(lambda: fcntl.lockf(y, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 50), 0, 0)
+
+
+# ---- extended attributes
+
+
+def case_xattrs(a, b):
+    make(a + '/f')
+    fails(errno.ENODATA, os.getxattr, b + '/f', 'user.x')
+    os.setxattr(a + '/f', 'user.x', b'value\0\xff')
+    eq(os.getxattr(b + '/f', 'user.x'), b'value\0\xff')
+    fails(errno.EEXIST, os.setxattr, b + '/f', 'user.x', b'', os.XATTR_CREATE)
+    fails(errno.ENODATA, os.setxattr, b + '/f', 'user.y', b'', os.XATTR_REPLACE)
+    os.setxattr(b + '/f', 'user.x', b'', os.XATTR_REPLACE)
+    eq(os.getxattr(a + '/f', 'user.x'), b'')
+    os.setxattr(b + '/f', 'trusted.t', b't')
+    os.setxattr(b + '/f', 'user.x', b'12345')
+    eq(sorted(os.listxattr(a + '/f')), ['trusted.t', 'user.x'])
+    buffer = ctypes.create_string_buffer(3)
+    fails(errno.ERANGE, lambda: libcall(libc.getxattr(os.fsencode(a + '/f'), b'user.x', buffer, 3)))
+    eq(libc.getxattr(os.fsencode(a + '/f'), b'user.x', None, 0), 5)
+    os.removexattr(b + '/f', 'user.x')
+    fails(errno.ENODATA, os.removexattr, a + '/f', 'user.x')
+    eq(os.listxattr(b + '/f'), ['trusted.t'])
+    as_user(lambda: eq(os.listxattr(b + '/f'), []))
+    long = 'user.' + 'n' * 250
+    os.setxattr(a + '/f', long, b'long')
+    eq(os.getxattr(b + '/f', long), b'long')
+    fails(errno.ERANGE, os.setxattr, a + '/f', long + 'n', b'')
+    fails(errno.EOPNOTSUPP, os.setxattr, a + '/f', 'nonsense.x', b'')
+    fails(errno.EOPNOTSUPP, os.getxattr, b + '/f', 'nonsense.x')
+    fails(errno.EINVAL, os.setxattr, a + '/f', 'user.', b'')
+    os.mkdir(a + '/d')
+    os.setxattr(b + '/d', 'user.dir', b'd')
+    eq(os.getxattr(a + '/d', 'user.dir'), b'd')
+    os.symlink('f', a + '/s')
+    fails(errno.EPERM, os.setxattr, b + '/s', 'user.x', b'', follow_symlinks=False)
+    os.setxattr(b + '/s', 'trusted.x', b'link', follow_symlinks=False)
+    eq(os.getxattr(a + '/s', 'trusted.x', follow_symlinks=False), b'link')
+    as_user(lambda: fails((errno.EACCES, errno.EPERM), os.setxattr, b + '/f', 'user.z', b''))
+    as_user(lambda: fails((errno.EACCES, errno.EPERM), os.setxattr, b + '/f', 'trusted.z', b''))
+    os.rename(a + '/f', a + '/g')
+    eq(os.getxattr(b + '/g', long), b'long')
+
+
+def case_large_and_many_xattrs(a, b):
+    make(a + '/f')
+    if OURS:
+        big = random.randbytes(65536)
+        os.setxattr(a + '/f', 'user.big', big)
+        check(os.getxattr(b + '/f', 'user.big') == big, 'big value')
+        os.setxattr(b + '/f', 'user.big', big[:40_000])
+        check(os.getxattr(a + '/f', 'user.big') == big[:40_000], 'replaced')
+        os.setxattr(b + '/f', 'user.big', b'small')
+        eq(os.getxattr(a + '/f', 'user.big'), b'small')
+    fails(errno.E2BIG, os.setxattr, a + '/f', 'user.bigger', bytes(65537))
+    for i in range(40):
+        os.setxattr((a, b)[i % 2] + '/f', 'user.n%d' % i, b'%d' % i)
+        tick()
+    for i in range(40):
+        eq(os.getxattr((b, a)[i % 2] + '/f', 'user.n%d' % i), b'%d' % i)
+    eq(len(os.listxattr(b + '/f')), 41 if OURS else 40)
+
+
+# ---- removed while in use
+
+
+def free(path):
+    tick()
+    s = os.statvfs(path)
+    return s.f_bfree * s.f_frsize
+
+
+def case_an_unlinked_file_lives_until_it_is_closed(a, b):
+    make(a + '/f', b'start')
+    with opened(a + '/f') as fd:
+        os.unlink(b + '/f')
+        fails(errno.ENOENT, os.stat, a + '/f')
+        eq((os.fstat(fd).st_nlink, os.fstat(fd).st_size, os.pread(fd, 10, 0)), (0, 5, b'start'))
+        os.pwrite(fd, b'x' * 100_000, 5)
+        eq(os.fstat(fd).st_size, 100_005)
+        os.ftruncate(fd, 3)
+        eq(os.pread(fd, 10, 0), b'sta')
+        os.fsync(fd)
+        os.fchmod(fd, 0o600)
+        eq(stat.S_IMODE(os.fstat(fd).st_mode), 0o600)
+        make(b + '/f', b'another')
+        eq(os.pread(fd, 10, 0), b'sta')
+    eq(get(a + '/f'), b'another')
+
+
+def case_space_comes_back(a, b):
+    data = random.randbytes(1 << 20)
+    if not OURS:
+        return
+    make(a + '/keep', b'x' * 4096)
+    before = free(b)
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        for i in range(24):
+            os.pwrite(fd, data, i << 20)
+            tick()
+        os.fsync(fd)
+        soon(5, lambda: free(b) <= before - (23 << 20), 'statfs does not see the blocks that are used')
+        os.unlink(b + '/f')
+        check(os.pread(fd, 4096, 20 << 20) == data[:4096], 'bytes of the unlinked file')
+        soon(5, lambda: free(a) <= before - (23 << 20), 'the space of an open file is given back')
+    soon(9, lambda: free(a) >= before - (2 << 20), 'the space does not come back', before)
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        for i in range(24):
+            os.pwrite(fd, data, i << 20)
+            tick()
+    os.truncate(b + '/f', 0)
+    soon(9, lambda: free(b) >= before - (2 << 20), 'the space does not come back after truncate', before)
+
+
+def case_an_open_directory_is_removed(a, b):
+    os.mkdir(a + '/d')
+    fd = os.open(a + '/d', os.O_RDONLY)
+    os.rmdir(b + '/d')
+    eq((os.fstat(fd).st_nlink, os.listdir(fd)), (0, []))
+    fails(errno.ENOENT, os.open, 'f', os.O_CREAT | os.O_WRONLY, dir_fd=fd)
+    fails(errno.ENOENT, os.mkdir, 'd', dir_fd=fd)
+    fails(errno.ENOENT, os.stat, 'f', dir_fd=fd)
+    os.close(fd)
+    fails(errno.ENOENT, os.stat, a + '/d')
+
+
+def case_the_working_directory_is_removed(a, b):
+    os.mkdir(a + '/d')
+    os.chdir(a + '/d')
+    try:
+        os.rmdir(b + '/d')
+        fails(errno.ENOENT, os.open, 'f', os.O_CREAT | os.O_WRONLY)
+        if a == b:
+            # Elsewhere: the kernel keeps the path of a directory that another node removed.
+            fails(errno.ENOENT, os.getcwd)
+        eq((os.stat('.').st_nlink, os.listdir('.')), (0, []))
+        os.mkdir(b + '/d')
+        fails(errno.ENOENT, os.open, 'f', os.O_CREAT | os.O_WRONLY)
+        fails(errno.ENOENT, os.stat, 'f')
+    finally:
+        os.chdir('/')
+    make(a + '/d/f')
+
+
+# ---- directories
+
+
+class DIR:
+    def __init__(self, path):
+        self.d = libc.opendir(os.fsencode(path))
+
+    def next(self):
+        entry = libc.readdir(self.d)
+        tick()
+        return ctypes.string_at(entry + 19) if entry else None
+
+    def tell(self):
+        return libc.telldir(self.d)
+
+    def seek(self, at):
+        libc.seekdir(self.d, at)
+
+    def rest(self):
+        names = []
+        while True:
+            name = self.next()
+            if name is None:
+                return names
+            names.append(name)
+
+    def close(self):
+        libc.closedir(self.d)
+
+
+def case_listings_name_types_and_inodes(a, b):
+    make(a + '/f')
+    os.mkdir(a + '/d')
+    os.symlink('x', a + '/s')
+    os.mkfifo(a + '/p')
+    with os.scandir(b) as entries:
+        found = {e.name: (e.inode(), e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False), e.is_symlink()) for e in entries}
+    eq(found, {n: (os.lstat(a + '/' + n).st_ino, n == 'd', n == 'f', n == 's') for n in 'fdsp'})
+    d = DIR(b)
+    names = d.rest()
+    d.close()
+    eq(sorted(names), [b'.', b'..', b'd', b'f', b'p', b's'])
+
+
+def case_a_listing_of_5000_names_while_names_go(a, b):
+    for i in range(5000):
+        os.close(os.open(a + '/%05d' % i, os.O_CREAT | os.O_WRONLY))
+        tick()
+    all_names = {b'%05d' % i for i in range(5000)}
+    seen = os.listdir(os.fsencode(b))
+    eq((len(seen), set(seen) == all_names), (5000, True))
+    d = DIR(b)
+    names = [d.next() for _ in range(300)]
+    for i in range(0, 5000, 2):
+        os.unlink(a + '/%05d' % i)
+        if i % 500 == 0:
+            names += [d.next() for _ in range(200)]
+        tick()
+    names = [n for n in names + d.rest() if n not in (None, b'.', b'..')]
+    d.close()
+    eq(len(names), len(set(names)), 'a name twice:')
+    missing = {b'%05d' % i for i in range(1, 5000, 2)} - set(names)
+    check(not missing, len(missing), 'names missing', sorted(missing)[:5])
+    check(not set(names) - all_names, 'names that never were')
+    eq(set(os.listdir(os.fsencode(b))), {b'%05d' % i for i in range(1, 5000, 2)})
+    with os.scandir(b) as entries:
+        for e in entries:
+            os.unlink(b + '/' + e.name)
+            tick()
+    eq(os.listdir(a), [])
+
+
+def case_telldir_seekdir(a, b):
+    for i in range(400):
+        make(a + '/n%d' % i)
+    d = DIR(b)
+    first = [d.next() for _ in range(150)]
+    at = d.tell()
+    rest = d.rest()
+    eq(len(set(first + rest)), 402)
+    d.seek(at)
+    eq(d.rest(), rest)
+    os.unlink(a + '/' + rest[0].decode())
+    libc.rewinddir(d.d)
+    eq(len(d.rest()), 401)
+    d.seek(at)
+    eq(d.rest(), rest[1:])
+    make(a + '/new')
+    libc.rewinddir(d.d)
+    check(b'new' in d.rest(), 'a new name after rewinddir')
+    d.close()
+
+
+# ---- all of it
+
+
+def case_statfs(a, b):
+    s, t = os.statvfs(a), os.statvfs(b)
+    eq((s.f_namemax, s.f_frsize, s.f_blocks), (255, 4096, t.f_blocks))
+    check(0 < s.f_bfree <= s.f_blocks and s.f_bavail <= s.f_bfree, 'free blocks')
+
+
+def case_inode_numbers_are_the_same_everywhere(a, b):
+    make(a + '/f')
+    os.mkdir(b + '/d')
+    eq([os.stat(a + p).st_ino for p in ('', '/f', '/d')], [os.stat(b + p).st_ino for p in ('', '/f', '/d')])
+    ino = os.stat(a + '/f').st_ino
+    os.rename(b + '/f', b + '/d/g')
+    eq(os.stat(a + '/d/g').st_ino, ino)
+
+
+def case_offsets_at_the_limit(a, b):
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        fails((errno.EFBIG, errno.EINVAL), os.pwrite, fd, b'x', (1 << 63) - 1)
+        os.pwrite(fd, b'far', 1 << 42)
+    with opened(b + '/f') as fd:
+        eq((os.fstat(fd).st_size, os.pread(fd, 5, 1 << 42)), ((1 << 42) + 3, b'far'))
+
+
+def case_tmpfile(a, b):
+    try:
+        fd = os.open(a, os.O_TMPFILE | os.O_RDWR, 0o600)
+    except OSError as e:
+        check(OURS and e.errno in (errno.EOPNOTSUPP, errno.EISDIR), 'O_TMPFILE:', e)
+        return
+    os.write(fd, b'unnamed')
+    eq((os.listdir(b), os.fstat(fd).st_nlink), ([], 0))
+    libcall(libc.linkat(AT_FDCWD, b'/proc/self/fd/%d' % fd, AT_FDCWD, os.fsencode(a + '/named'), 0x400))
+    os.close(fd)
+    eq((get(b + '/named'), os.stat(b + '/named').st_nlink), (b'unnamed', 1))
+
+
+def run_all():
+    only = ARGS[2:]
+    cases = [(n[5:], f) for n, f in list(globals().items()) if n.startswith('case_') and (not only or n[5:] in only)]
+    os.umask(0o022)
+    os.chmod(HERE, 0o755)
+    out = open(RESULT, 'w', buffering=1)
+    for name, case in cases:
+        random.seed(name)
+        out.write('begin %s\n' % name)
+        os.mkdir(HERE + '/' + name)
+        begin = time.monotonic()
+        try:
+            os.stat(THERE + '/' + name)
+            case(HERE + '/' + name, THERE + '/' + name)
+            out.write('ok %s %d\n' % (name, (time.monotonic() - begin) * 1000))
+        except BaseException:
+            out.write('failed %s %s\n' % (name, json.dumps(traceback.format_exc()[-3000:])))
+        os.chdir('/')
+        tick()
+
+
+import json
+run_all()
