@@ -33,6 +33,7 @@ final class Names {
     private static final int XATTR_VALUE_MAX = 65_536;
     private static final int XATTR_TOTAL_MAX = 524_288;
     private static final byte[] TRUSTED = "trusted.".getBytes(StandardCharsets.US_ASCII);
+    private static final List<byte[]> XATTR_NAMESPACES = List.of("user.".getBytes(StandardCharsets.US_ASCII), TRUSTED, "security.".getBytes(StandardCharsets.US_ASCII));
     private static final long REQUEST_NS = 5_000_000_000L;
     private static final long COOKIE_DOT = 1;
     private static final long COOKIE_DOT_DOT = 2;
@@ -804,11 +805,17 @@ final class Names {
         });
     }
 
+    /** The namespaces that a local filesystem has, apart from system: ACLs come later. The kernel leaves the check to us. */
     private static void checkXattrName(byte[] name) throws FsException {
-        String text = new String(name, java.nio.charset.StandardCharsets.ISO_8859_1);
-        if (text.startsWith("system.")) {
-            throw new FsException(Errno.EOPNOTSUPP);
+        for (byte[] namespace : XATTR_NAMESPACES) {
+            if (startsWith(name, namespace)) {
+                if (name.length == namespace.length) {
+                    throw new FsException(Errno.EINVAL);
+                }
+                return;
+            }
         }
+        throw new FsException(Errno.EOPNOTSUPP);
     }
 
     byte[] getxattr(Call call, long ino, byte[] name) throws FsException {
