@@ -14,6 +14,7 @@ import io.etcfs.core.session.Session;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -48,6 +49,11 @@ final class KernelView {
     private final Vnodes vnodes;
     private final NameHash nameHash;
     private KernelCache kernel;
+    /**
+     * Probes on their way, by inode and page. One that is stuck behind a waiting WRITE stays so over many recalls, as the WRITE may wait for longer than
+     * that: each recall with a probe of its own would use up the threads that send notifications.
+     */
+    private final Map<Vnode, Map<Long, Notification>> probes = new IdentityHashMap<>();
 
     KernelView(Monitor monitor, Session session, Vnodes vnodes, NameHash nameHash) {
         this.monitor = monitor;
@@ -250,11 +256,11 @@ final class KernelView {
     /** One notification about a range, and what was answered in it since it was sent. */
     private final class Notification {
         final Vnode vnode;
-        final PageState state;
         final long from;
         final long to;
-        final long sentNs;
-        final IntervalSet answered = new IntervalSet();
+        PageState state;
+        long sentNs;
+        IntervalSet answered = new IntervalSet();
         boolean back;
 
         Notification(Vnode vnode, long from, long to) {
@@ -263,6 +269,14 @@ final class KernelView {
             this.from = from;
             this.to = to;
             this.sentNs = monitor.nowNs();
+        }
+
+        /** From an earlier recall and not back yet: counts for this one as if it was sent now. */
+        void takeOver() {
+            state = vnode.pages;
+            sentNs = monitor.nowNs();
+            answered = new IntervalSet();
+            state.outstanding.put(this, answered);
         }
 
         void send() {
@@ -274,6 +288,7 @@ final class KernelView {
             try {
                 back = true;
                 state.outstanding.remove(this);
+                forgetProbe(this);
                 state.dropped.add(from, to);
                 for (long[] gap : answered.intervals()) {
                     state.dropped.remove(gap[0], gap[1]);
@@ -282,6 +297,13 @@ final class KernelView {
             } finally {
                 monitor.unlock();
             }
+        }
+    }
+
+    private void forgetProbe(Notification n) {
+        Map<Long, Notification> ofInode = probes.get(n.vnode);
+        if (ofInode != null && ofInode.remove(n.from, n) && ofInode.isEmpty()) {
+            probes.remove(n.vnode);
         }
     }
 
@@ -303,7 +325,6 @@ final class KernelView {
             monitor.unlock();
         }
         long startedNs = monitor.nowNs();
-        Map<Vnode, Map<Long, Notification>> probes = new HashMap<>();
         while (true) {
             List<Notification> toSend = new ArrayList<>();
             monitor.lock();
@@ -320,7 +341,7 @@ final class KernelView {
                     }
                 }
                 for (Vnode v : targets) {
-                    clean &= plan(v, probes.computeIfAbsent(v, x -> new HashMap<>()), toSend);
+                    clean &= plan(v, toSend);
                 }
                 if (clean || keepShared && toSend.isEmpty() && targets.stream().allMatch(v -> v.pages.outstanding.isEmpty())) {
                     d.dataClosed = !keepShared;
@@ -354,7 +375,7 @@ final class KernelView {
     }
 
     /** Which notifications the inode needs now; true if nothing is left to drop. Monitor held. */
-    private boolean plan(Vnode v, Map<Long, Notification> probes, List<Notification> toSend) {
+    private boolean plan(Vnode v, List<Notification> toSend) {
         IntervalSet left = new IntervalSet();
         for (long[] gap : v.pages.dropped.missing(0, END)) {
             left.add(gap[0], gap[1]);
@@ -368,15 +389,19 @@ final class KernelView {
             left.remove(w.lockedFrom(), w.lockedTo());
             if (w.write() && !dropped) {
                 // The page is locked only if the kernel did not have it whole. A probe tells: soon back means dropped, else it holds nothing.
-                Notification probe = probes.get(w.lockedFrom());
-                if (probe == null || probe.back) {
-                    // Also where the page was answered since the last one.
+                Map<Long, Notification> ofInode = probes.computeIfAbsent(v, x -> new HashMap<>());
+                Notification probe = ofInode.get(w.lockedFrom());
+                if (probe == null) {
+                    // Also where the last one is back and the page was answered since.
                     probe = new Notification(v, w.lockedFrom(), w.lockedTo());
-                    probes.put(w.lockedFrom(), probe);
+                    ofInode.put(w.lockedFrom(), probe);
                     v.pages.outstanding.put(probe, probe.answered);
                     toSend.add(probe);
                     clean = false;
-                } else if (!probe.back && monitor.nowNs() < probe.sentNs + PROBE_NS) {
+                } else if (probe.state != v.pages) {
+                    probe.takeOver();
+                    clean = false;
+                } else if (monitor.nowNs() < probe.sentNs + PROBE_NS) {
                     clean = false;
                 }
             }

@@ -12,14 +12,17 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * Sends notifications from platform threads. Each can block in the kernel until a request of the same directory or page is answered, for as long as that
- * takes; when all threads are busy another one is started, up to {@value #MAX_THREADS}, and beyond that notifications queue. They are sent in no particular
+ * takes; when all threads are busy another one is started, up to {@value #USUAL_THREADS}. Beyond that notifications queue, and threads are added, up to
+ * {@value #MAX_THREADS}, only while none gets on: those that are stuck may be so until one that is queued was sent. Notifications are sent in no particular
  * order, unless one is asked for in the {@code done} of another.
  *
  * <p>{@code done} runs on the sending thread, exactly once: also for what the kernel did not know (ENOENT), after the mount has ended, and
  * after an error, which is logged. It must not block.
  */
 final class FuseNotifier implements KernelCache {
-    static final int MAX_THREADS = 64;
+    static final int USUAL_THREADS = 64;
+    static final int MAX_THREADS = 1024;
+    private static final long STUCK_MS = 10;
     private static final long IDLE_S = 30;
     private static final int ATTEMPTS = 100;
     private static final System.Logger LOG = System.getLogger("io.etcfs.fuse");
@@ -35,6 +38,8 @@ final class FuseNotifier implements KernelCache {
     private int threads;
     private int idleThreads;
     private long started;
+    private long taken;
+    private boolean relieving;
 
     /** @param canExpire whether the kernel knows FUSE_EXPIRE_ONLY (7.38) */
     FuseNotifier(FuseConnection connection, boolean canExpire, Runnable abort, Thread.UncaughtExceptionHandler onError) {
@@ -109,20 +114,60 @@ final class FuseNotifier implements KernelCache {
 
     private void enqueue(Message message) {
         long number = -1;
+        boolean relief = false;
         lock.lock();
         try {
             queue.addLast(message);
             if (queue.size() <= idleThreads) {
                 queued.signal();
-            } else if (threads < MAX_THREADS) {
+            } else if (threads < USUAL_THREADS) {
                 threads++;
                 number = started++;
+            } else if (!relieving) {
+                relieving = true;
+                relief = true;
             }
         } finally {
             lock.unlock();
         }
         if (number >= 0) {
-            Thread.ofPlatform().daemon().name("fuse-notify-" + number).uncaughtExceptionHandler(onError).start(this::run);
+            startThread(number);
+        }
+        if (relief) {
+            Thread.ofPlatform().daemon().name("fuse-notify-relief").uncaughtExceptionHandler(onError).start(this::relieve);
+        }
+    }
+
+    private void startThread(long number) {
+        Thread.ofPlatform().daemon().name("fuse-notify-" + number).uncaughtExceptionHandler(onError).start(this::run);
+    }
+
+    /** Adds threads while notifications are queued and none is taken from the queue. */
+    private void relieve() {
+        long seen = -1;
+        while (true) {
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(STUCK_MS));
+            int more = 0;
+            long number = 0;
+            lock.lock();
+            try {
+                if (queue.isEmpty()) {
+                    relieving = false;
+                    return;
+                }
+                if (taken == seen) {
+                    more = Math.min(queue.size(), MAX_THREADS - threads);
+                    threads += more;
+                    number = started;
+                    started += more;
+                }
+                seen = taken;
+            } finally {
+                lock.unlock();
+            }
+            for (int i = 0; i < more; i++) {
+                startThread(number + i);
+            }
         }
     }
 
@@ -180,6 +225,7 @@ final class FuseNotifier implements KernelCache {
                     idleThreads--;
                 }
             }
+            taken++;
             return queue.pollFirst();
         } finally {
             lock.unlock();
