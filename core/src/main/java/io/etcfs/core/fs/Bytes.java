@@ -40,7 +40,7 @@ final class Bytes {
         durability = new Durability(node);
         reads = new Reads(node, contents);
         writes = new Writes(node, openFiles, contents, durability);
-        sizes = new Sizes(node, openFiles, contents);
+        sizes = new Sizes(node, openFiles, contents, writes.mappings());
         holes = new Holes(node, openFiles, contents, writes);
     }
 

@@ -321,6 +321,8 @@ final class KernelView {
                 d.dataClosed = !keepShared;
                 return;
             }
+            // Write-backs of these inodes wait for room no longer.
+            monitor.changed();
         } finally {
             monitor.unlock();
         }
@@ -337,6 +339,7 @@ final class KernelView {
                         if (v.pagesCached && v.pages == null) {
                             v.pages = new PageState();
                             targets.add(v);
+                            monitor.changed();
                         }
                     }
                 }

@@ -4,18 +4,28 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.token.Blocked;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
 import java.util.Map;
 
-/** Write-back of shared mappings: it is never kept waiting for a token. What comes without X stays in the inode's side buffer until X is ours. */
+/**
+ * Write-back of shared mappings: it is never kept waiting for a token. What comes without X stays in the inode's side buffer until X is ours.
+ *
+ * <p>The side buffers of a node are bounded: beyond that a write-back waits until they drain. During a recall of the inode's pages it is taken all the same, as
+ * the recall waits for it, and another node, whose bytes may be in such a buffer, too, for the recall.
+ */
 final class Mappings {
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
+    /** In the side buffers of a node, apart from what recalls add. */
+    private static final long MAX_BYTES = 64L << 20;
     private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
 
     private final Node node;
     private final Writes writes;
+    /** In all side buffers. */
+    private long bytes;
 
     Mappings(Node node, Writes writes) {
         this.node = node;
@@ -27,35 +37,38 @@ final class Mappings {
         return d != null && d.usableForData(Mode.EXCLUSIVE) && node.session().trusted();
     }
 
-    /** True: X is held, write as usual. False: the bytes are in the side buffer until X is ours. Never waits for a token. */
-    boolean tryWriteBack(Vnode v, long offset, MemorySegment data) {
-        node.monitor().lock();
-        try {
+    /** True: X is held, write as usual. False: the bytes are in the side buffer until X is ours. Waits for room there, but never for this inode's token. */
+    boolean tryWriteBack(Call call, Vnode v, long offset, MemorySegment data) throws FsException {
+        // It is not among the requests whose pages a recall leaves out: with the recall it goes through.
+        return node.waiting().run(call, a -> {
             if (holdsExclusive(v) && v.sideBuffer.isEmpty()) {
                 return true;
             }
             sideBuffer(v, offset, data);
             return false;
-        } finally {
-            node.monitor().unlock();
-        }
+        });
     }
 
+    /** Monitor held. Throws {@link Blocked} before it has any effect. */
     void sideBuffer(Vnode v, long offset, MemorySegment data) {
+        if (bytes > MAX_BYTES && v.pages == null) {
+            throw Blocked.INSTANCE;
+        }
         boolean first = v.sideBuffer.isEmpty();
         // By page: a later write-back of a page replaces an earlier one.
         long n = data.byteSize();
         for (long at = offset; at < offset + n; ) {
             long to = Math.min(offset + n, (at / BLOCK + 1) * BLOCK);
-            byte[] bytes = data.asSlice(at - offset, to - at).toArray(ValueLayout.JAVA_BYTE);
+            byte[] page = data.asSlice(at - offset, to - at).toArray(ValueLayout.JAVA_BYTE);
             byte[] before = v.sideBuffer.get(at);
-            if (before != null && before.length > bytes.length) {
+            if (before != null && before.length > page.length) {
                 // A new array: whoever writes the old one out has to see that it was replaced.
                 byte[] both = before.clone();
-                System.arraycopy(bytes, 0, both, 0, bytes.length);
-                bytes = both;
+                System.arraycopy(page, 0, both, 0, page.length);
+                page = both;
             }
-            v.sideBuffer.put(at, bytes);
+            bytes += page.length - (before == null ? 0 : before.length);
+            v.sideBuffer.put(at, page);
             at = to;
         }
         if (first) {
@@ -91,6 +104,7 @@ final class Mappings {
                     v.writeBackFailed |= lost;
                     if (v.sideBuffer.get(next.getKey()) == next.getValue()) {
                         v.sideBuffer.remove(next.getKey());
+                        bytes -= next.getValue().length;
                     }
                     node.vnodes().dropIfUnused(v);
                     node.monitor().changed();
@@ -102,11 +116,17 @@ final class Mappings {
     }
 
     /** Bytes of mappings behind the new end are gone with it. */
-    static void cutSideBuffer(Vnode v, long size) {
-        v.sideBuffer.tailMap(size, true).clear();
+    void cutSideBuffer(Vnode v, long size) {
+        Map<Long, byte[]> behind = v.sideBuffer.tailMap(size, true);
+        for (byte[] b : behind.values()) {
+            bytes -= b.length;
+        }
+        behind.clear();
         Map.Entry<Long, byte[]> last = v.sideBuffer.lastEntry();
         if (last != null && last.getKey() + last.getValue().length > size) {
+            bytes -= last.getKey() + last.getValue().length - size;
             v.sideBuffer.put(last.getKey(), Arrays.copyOf(last.getValue(), (int) (size - last.getKey())));
         }
+        node.monitor().changed();
     }
 }

@@ -18,11 +18,13 @@ final class Sizes {
     private final Node node;
     private final OpenFiles openFiles;
     private final Contents contents;
+    private final Mappings mappings;
 
-    Sizes(Node node, OpenFiles openFiles, Contents contents) {
+    Sizes(Node node, OpenFiles openFiles, Contents contents, Mappings mappings) {
         this.node = node;
         this.openFiles = openFiles;
         this.contents = contents;
+        this.mappings = mappings;
     }
 
     Operations.Attr setSize(Call call, long ino, Operations.Change c) throws FsException {
@@ -91,7 +93,7 @@ final class Sizes {
         i.valid = Math.min(i.valid, size);
         i.mtimeNs = nowNs;
         i.ctimeNs = nowNs;
-        Mappings.cutSideBuffer(v, size);
+        mappings.cutSideBuffer(v, size);
         node.journal().changed(d, i, true);
     }
 

@@ -68,7 +68,7 @@ final class Writes {
             throw MustWait.INSTANCE;
         }
         if (fromPageCache && !Fault.WRITE_BACK_WAITS.on()) {
-            if (!mappings.tryWriteBack(vnode, offset, data)) {
+            if (!mappings.tryWriteBack(call, vnode, offset, data)) {
                 return (int) n;
             }
             // X is held: as any other write, and it never waits for a token, as dropping pages waits for it.

@@ -2,21 +2,26 @@ package io.etcfs.testkit.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.fs.Operations;
+import io.etcfs.core.kernel.KernelCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -250,5 +255,140 @@ class BytesTest {
             close(f);
             assertArrayEquals(page, other.read("/" + name), name);
         }
+    }
+
+    /** A kernel whose pages are dropped once the write-backs under way in them are answered. */
+    private static final class WritingKernel implements KernelCache {
+        final CountDownLatch asked = new CountDownLatch(1);
+        volatile Thread writeBack;
+
+        @Override
+        public boolean canExpireEntries() {
+            return true;
+        }
+
+        @Override
+        public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
+            done.run();
+        }
+
+        @Override
+        public void invalidateAttributes(long ino, Runnable done) {
+            done.run();
+        }
+
+        @Override
+        public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
+            asked.countDown();
+            Thread.ofVirtual().start(() -> {
+                try {
+                    writeBack.join();
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+                done.run();
+            });
+        }
+
+        @Override
+        public void abort() {}
+    }
+
+    private Thread writeBack(Operations.Created file, long offset, byte[] data) {
+        return Thread.ofVirtual().start(() -> {
+            try {
+                write(file, offset, data, 0, true);
+            } catch (FsException e) {
+                throw new IllegalStateException(e);
+            }
+        });
+    }
+
+    /** n2 is kept from giving the token of the directory a by a read that does not end; of b both nodes have S. */
+    @Test
+    void writeBackWaitsWhileTheSideBuffersAreFullButNotInARecall() throws Exception {
+        WritingKernel kernel = new WritingKernel();
+        TestCluster two = new TestCluster(256L << 20);
+        CountDownLatch release = new CountDownLatch(1);
+        try (two) {
+            ClusterNode n1 = two.start("n1");
+            TestClient other = new TestClient(two.start("n2"));
+            node = n1;
+            client = new TestClient(n1);
+            List<Operations.Created> files = new ArrayList<>();
+            for (String dir : new String[] {"a", "b"}) {
+                other.mkdir("/" + dir);
+                other.write("/" + dir + "/f", 0, random(1, 8192), 0);
+                other.fsync("/" + dir + "/f");
+                Operations.Entry d = node.lookup(call(true), 1, dir.getBytes());
+                Operations.Entry e = node.lookup(call(true), d.ino(), "f".getBytes());
+                Operations.Created f = new Operations.Created(e, node.open(call(true), e.ino(), O_RDWR, false));
+                try (Arena arena = Arena.ofConfined()) {
+                    node.read(call(true), e.ino(), f.opened().handle(), 0, 8192, O_RDWR, arena.allocate(16_384, 4096));
+                }
+                files.add(f);
+            }
+            CountDownLatch reading = new CountDownLatch(1);
+            Thread reader = Thread.ofVirtual().unstarted(() -> {
+                try {
+                    other.read("/a/f");
+                } catch (FsException e) {
+                    throw new IllegalStateException(e);
+                }
+            });
+            two.device.beforeRead = offset -> {
+                if (Thread.currentThread() == reader) {
+                    reading.countDown();
+                    try {
+                        release.await();
+                    } catch (InterruptedException e) {
+                        throw new IllegalStateException(e);
+                    }
+                }
+            };
+            reader.start();
+            reading.await();
+
+            n1.attachKernel(kernel);
+            byte[] pageA = random(2, 4096);
+            byte[] pageB = random(3, 4096);
+            write(files.get(0), 0, pageA, 0, true);
+            // Behind the end, as of a file that was truncated elsewhere: nothing comes of them.
+            byte[] large = new byte[1 << 20];
+            for (int i = 1; i <= 64; i++) {
+                write(files.get(0), (long) i << 20, large, 0, true);
+            }
+            Thread a = writeBack(files.get(0), 4096, pageA);
+            kernel.writeBack = writeBack(files.get(1), 4096, pageB);
+            assertFalse(a.join(Duration.ofMillis(300)), "write-back was taken though the side buffers are full");
+            assertTrue(kernel.writeBack.isAlive(), "write-back was taken though the side buffers are full");
+            assertEquals(1, kernel.asked.getCount());
+
+            long start = System.nanoTime();
+            other.write("/b/f", 0, pageA, 0);
+            assertTrue(System.nanoTime() - start < 2_000_000_000L, "the recall waited " + (System.nanoTime() - start) / 1_000_000 + " ms");
+            assertEquals(0, kernel.asked.getCount());
+            assertFalse(kernel.writeBack.isAlive());
+            assertTrue(a.isAlive(), "write-back was taken for another inode's recall");
+
+            release.countDown();
+            a.join();
+            reader.join();
+            for (Operations.Created f : files) {
+                node.fsync(call(true), f.entry().ino(), f.opened().handle(), false);
+                close(f);
+            }
+            assertArrayEquals(concat(pageA, pageA), other.read("/a/f"));
+            assertArrayEquals(concat(pageA, pageB), other.read("/b/f"));
+        } finally {
+            release.countDown();
+        }
+        assertEquals(List.of(), two.stopped);
+    }
+
+    private static byte[] concat(byte[] one, byte[] other) {
+        byte[] both = Arrays.copyOf(one, one.length + other.length);
+        System.arraycopy(other, 0, both, one.length, other.length);
+        return both;
     }
 }
