@@ -51,6 +51,8 @@ public final class ClusterNode implements Operations {
     private final Settings settings;
     private final OpenFiles openFiles;
     private final Names names;
+    private final Renames renames;
+    private final Xattrs xattrs;
     private final Bytes bytes;
     private final Upkeep upkeep;
     private Consumer<String> onStop = reason -> {};
@@ -84,7 +86,10 @@ public final class ClusterNode implements Operations {
         });
         node = new Node(monitor, ports.store(), ports.device(), tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
         openFiles = new OpenFiles(node);
-        names = new Names(node, openFiles);
+        Namespace namespace = new Namespace(node, openFiles);
+        names = new Names(node, openFiles, namespace);
+        renames = new Renames(node, namespace);
+        xattrs = new Xattrs(node, namespace);
         bytes = new Bytes(node, openFiles);
         upkeep = new Upkeep(node);
         tokens.host(new TokenHost());
@@ -353,7 +358,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void rename(Call call, long parent, byte[] name, long newParent, byte[] newName, int flags) throws FsException {
-        names.rename(call, parent, name, newParent, newName, flags);
+        renames.rename(call, parent, name, newParent, newName, flags);
     }
 
     @Override
@@ -467,22 +472,22 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void setxattr(Call call, long ino, byte[] name, byte[] value, int flags) throws FsException {
-        names.setxattr(call, ino, name, value, flags);
+        xattrs.setxattr(call, ino, name, value, flags);
     }
 
     @Override
     public byte[] getxattr(Call call, long ino, byte[] name) throws FsException {
-        return names.getxattr(call, ino, name);
+        return xattrs.getxattr(call, ino, name);
     }
 
     @Override
     public List<byte[]> listxattr(Call call, long ino) throws FsException {
-        return names.listxattr(call, ino);
+        return xattrs.listxattr(call, ino);
     }
 
     @Override
     public void removexattr(Call call, long ino, byte[] name) throws FsException {
-        names.removexattr(call, ino, name);
+        xattrs.removexattr(call, ino, name);
     }
 
     @Override

@@ -120,7 +120,7 @@ final class Waiting {
                         if (!call.mayWait()) {
                             throw MustWait.INSTANCE;
                         }
-                    } catch (MustWait | Names.NeedsParent e) {
+                    } catch (MustWait | Renames.NeedsParent e) {
                         throw e;
                     } catch (RuntimeException | Error e) {
                         broken.accept(e);

@@ -1,0 +1,139 @@
+package io.etcfs.core.fs;
+
+import io.etcfs.core.domain.Dirent;
+import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.domain.Mode;
+import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.record.proto.FileType;
+import io.etcfs.core.token.Attempt;
+import io.etcfs.core.token.Blocked;
+import io.etcfs.core.token.Need;
+
+/** Directories, names and inodes as operations on them find them, and the steps that these have in common. Monitor held, but for {@link #holding}. */
+final class Namespace {
+    /** Operations that one on names or attributes adds to a batch at most, apart from the freeing of space. */
+    static final int ROOM = 24;
+
+    private final Node node;
+    private final OpenFiles openFiles;
+
+    Namespace(Node node, OpenFiles openFiles) {
+        this.node = node;
+        this.openFiles = openFiles;
+    }
+
+    static void checkName(byte[] name) throws FsException {
+        if (name.length > Names.NAME_MAX) {
+            throw new FsException(Errno.ENAMETOOLONG);
+        }
+    }
+
+    Vnode directory(long ino) throws FsException {
+        Vnode v = node.vnodes().require(ino);
+        if (!v.directory) {
+            throw new FsException(Errno.ENOTDIR);
+        }
+        return v;
+    }
+
+    Waiting.Held holding(long... dirs) {
+        Domain[] domains = node.monitor().with(() -> {
+            Domain[] found = new Domain[dirs.length];
+            for (int i = 0; i < dirs.length; i++) {
+                found[i] = node.tokens().domain(dirs[i]);
+            }
+            return found;
+        });
+        return Waiting.directories(domains);
+    }
+
+    Dirent find(Domain dir, byte[] name) {
+        return dir.entry(node.nameHash().hash63(name), name);
+    }
+
+    /** The directory's own inode; a directory that was removed has none and takes no names. */
+    Inode live(Domain dir) throws FsException {
+        Inode i = dir.directory();
+        if (i == null) {
+            throw new FsException(Errno.ENOENT);
+        }
+        return i;
+    }
+
+    void room(int operations) {
+        if (!node.pipeline().room(operations)) {
+            throw Blocked.INSTANCE;
+        }
+    }
+
+    Inode inode(Domain home, long ino) throws FsException {
+        Inode i = home.inodes.get(ino);
+        if (i == null) {
+            throw new FsException(Errno.ESTALE);
+        }
+        return i;
+    }
+
+    void requireTwo(Attempt a, long one, long other) {
+        if (one == other) {
+            node.tokens().require(a, Need.exclusive(one));
+        } else {
+            node.tokens().require(a, Need.exclusive(one), Need.exclusive(other));
+        }
+    }
+
+    /** Attribute changes are served while the kernel's pages are being dropped: the kernel may hold up a write-back for them. */
+    Domain requireAttributes(Attempt a, Vnode v) {
+        return node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
+    }
+
+    Operations.Entry entry(Call call, Domain dir, Dirent e, Inode inode) {
+        Vnode v = node.vnodes().get(e.ino(), e.home(), e.isDirectory());
+        v.lookups++;
+        Domain home = node.tokens().domain(e.home());
+        long entryValid = node.view().grantName(call, dir, e.name());
+        long attributesValid = node.view().grantAttributes(call, home, v);
+        v.lastAttributes = e.isDirectory() ? inode.attributes() : null;
+        return new Operations.Entry(e.ino(), 0, inode.attributes(), entryValid, attributesValid);
+    }
+
+    void touchDirectory(Domain d, Inode dir, long nowNs) {
+        dir.mtimeNs = nowNs;
+        dir.ctimeNs = nowNs;
+        node.journal().changed(d, dir, true);
+    }
+
+    Dirent newEntry(Domain dir, byte[] name, long ino, FileType type, long home) throws FsException {
+        long hash = node.nameHash().hash63(name);
+        if (dir.entries.containsKey(hash)) {
+            // Another name has the same hash: one in 2^63, and the kernel can't resume a listing between two equal cookies.
+            System.getLogger(Names.class.getName()).log(System.Logger.Level.WARNING, "name hash collision in directory {0}", dir.id);
+            throw new FsException(Errno.ENOSPC);
+        }
+        return new Dirent(name.clone(), hash, ino, type, home, node.pipeline().openNumber());
+    }
+
+    void dropLink(Domain home, Inode i, long nowNs) {
+        i.nlink--;
+        i.ctimeNs = nowNs;
+        if (i.nlink == 0) {
+            openFiles.lastNameGone(home, i);
+        } else {
+            node.journal().changed(home, i, true);
+        }
+    }
+
+    void removeDirectory(Domain child, long nowNs) {
+        Inode i = child.directory();
+        i.nlink = 0;
+        i.ctimeNs = nowNs;
+        Vnode v = node.vnodes().known(child.id);
+        if (v != null) {
+            v.lastAttributes = i.attributes();
+        }
+        node.journal().delete(child, i);
+        // Given back once the batch that removes it is out: files can live on in the domain.
+        node.pipeline().onCommitted(() -> node.tokens().release(child));
+    }
+}
