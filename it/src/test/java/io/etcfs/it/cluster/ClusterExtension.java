@@ -1,35 +1,40 @@
 package io.etcfs.it.cluster;
 
 import io.etcfs.core.fault.Fault;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 
-/** Keeps one cluster, whichever was asked for last. After each test the daemons must be those that were started, and have logged no error. */
+/** Keeps a cluster for each set of faults that was asked for. After each test the daemons must be those that were started, and have logged no error. */
 final class ClusterExtension implements ParameterResolver, AfterEachCallback {
     private static final ExtensionContext.Namespace SPACE = ExtensionContext.Namespace.create(ClusterExtension.class);
 
     private static final class Holder implements AutoCloseable {
-        private DevCluster cluster;
+        private final Map<List<Fault>, DevCluster> clusters = new HashMap<>();
+        private DevCluster used;
 
         DevCluster get(Fault[] faults) {
-            if (cluster != null && (cluster.isBroken() || !cluster.faults().equals(List.of(faults)))) {
-                close();
+            DevCluster cluster = clusters.get(List.of(faults));
+            if (cluster != null && cluster.isBroken()) {
+                cluster.close();
+                cluster = null;
             }
             if (cluster == null) {
                 cluster = DevCluster.up(2, faults);
+                clusters.put(List.of(faults), cluster);
             }
+            used = cluster;
             return cluster;
         }
 
         @Override
         public void close() {
-            if (cluster != null) {
-                cluster.close();
-                cluster = null;
-            }
+            clusters.values().forEach(DevCluster::close);
+            clusters.clear();
         }
     }
 
@@ -49,7 +54,7 @@ final class ClusterExtension implements ParameterResolver, AfterEachCallback {
 
     @Override
     public void afterEach(ExtensionContext context) {
-        DevCluster cluster = holder(context).cluster;
+        DevCluster cluster = holder(context).used;
         if (cluster == null) {
             return;
         }

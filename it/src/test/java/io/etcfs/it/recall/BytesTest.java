@@ -250,6 +250,35 @@ class BytesTest {
         scene.play(50);
     }
 
+    /** Each of them holds a page that the kernel has locked, and waits for the token that the other node wants as well. */
+    @Test
+    void manyPartialWritesThatWaitDoNotHoldUpTheTokenTheyWaitFor(DevCluster cluster) {
+        Scene scene = new Scene(cluster, "waiting");
+        scene.add("writers", 1, """
+                for i in range(60):
+                    put(HERE + '/%d' % i, bytes(16 << 10))
+                def work(i):
+                    fd = os.open(HERE + '/%d' % i, os.O_RDWR)
+                    for n in until(5):
+                        os.pwrite(fd, bytes(100), random.randrange(0, 16000))
+                    tick()
+                put(HERE + '/started', b'')
+                forked(60, work)
+                """);
+        scene.add("other", 2, """
+                while not os.path.exists(HERE + '/started'):
+                    tick()
+                    time.sleep(0.05)
+                fds = [os.open(HERE + '/%d' % i, os.O_RDWR) for i in range(4)]
+                for n in until(4):
+                    fd = random.choice(fds)
+                    os.pread(fd, 100, 0)
+                    tick()
+                    os.pwrite(fd, bytes(100), random.randrange(0, 16000))
+                """);
+        scene.play(40);
+    }
+
     @Test
     void appendsOfBothNodesAreNeitherLostNorTorn(DevCluster cluster) {
         Scene scene = new Scene(cluster, "append");

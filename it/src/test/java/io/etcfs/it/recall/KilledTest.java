@@ -103,13 +103,14 @@ class KilledTest {
                     ok(libc.mkdir((HERE + '/d%d' % n).encode(), 0o755), 'mkdir')
                     ok(libc.rmdir((HERE + '/d%d' % n).encode()), 'rmdir')
                 signal.setitimer(signal.ITIMER_REAL, 0)
-                check(hits > 100, 'only', hits, 'signals')
+                # Signals that come during one call count once.
+                check(hits > 8, 'only', hits, 'signals')
                 """);
         scene.add("other", 2, """
                 for n in until(4):
                     put(HERE + '/other', b'%d' % n)
-                    time.sleep(0.02)
+                    time.sleep(0.05)
                 """);
-        scene.play(20);
+        scene.play(30);
     }
 }
