@@ -33,7 +33,7 @@ class KillTest {
     private static final Duration PATIENCE = Duration.ofSeconds(3);
     private static final int ROUNDS_KEPT = 3;
 
-    private final int kills = Integer.getInteger("etcfs.it.kills", 6);
+    private final int kills = Integer.getInteger("etcfs.it.kills", 5);
     private final long seed = Long.getLong("etcfs.it.seed", System.currentTimeMillis());
     private final Random random = new Random(seed);
 

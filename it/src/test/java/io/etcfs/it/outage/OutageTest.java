@@ -75,7 +75,7 @@ class OutageTest {
         List<Long> etcd = cluster.etcdPids();
         during(cluster, "stop30", true, () -> {
             etcd.forEach(p -> DevCluster.signal("STOP", p));
-            Thread.sleep(1_000L * Integer.getInteger("etcfs.it.outageS", DEADLINE_S + 4));
+            Thread.sleep(1_000L * Integer.getInteger("etcfs.it.outageS", DEADLINE_S + 3));
             etcd.forEach(p -> DevCluster.signal("CONT", p));
         });
     }

@@ -102,9 +102,7 @@ class TreeTest {
         Crew crew = new Crew(cluster);
         scene.add(crew, 2, "build", """
                 try:
-                    for i in range(2):
-                        sh('make -s JAVA=' + ARGS[0], HERE)
-                        sh('touch src/p/C5.java', HERE)
+                    sh('make -s JAVA=' + ARGS[0], HERE)
                 finally:
                     open(ARGS[1], 'w').close()
                 """, javaHome, done);
@@ -123,6 +121,7 @@ class TreeTest {
                             if name == 'app.jar':
                                 check(data[:2] == b'PK' and data[-22:-18] == b'PK\\5\\6', 'half a jar')
                     rounds_made += 1
+                    time.sleep(0.1)
                 print(rounds_made, 'rounds')
                 """, done);
         crew.await(LIMIT);
