@@ -74,7 +74,8 @@ final class Writes {
             // X is held: as any other write, and it never waits for a token, as dropping pages waits for it.
         }
         long placedAt;
-        Waiting.Held held = append || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
+        // A page that is written back is whole: a recall has to wait for it, and it waits for no token.
+        Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         while (true) {
             WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges,
                     fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
