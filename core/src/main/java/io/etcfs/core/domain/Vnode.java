@@ -35,6 +35,11 @@ public final class Vnode {
     /** The last batch that puts that key, so that a delete does not count for a later one. */
     public long openKeyBatch;
     public boolean closerRunning;
+    /**
+     * Its last name went here while the kernel knew it. It stays until the kernel forgets it, as a local filesystem's would: a process may be between looking
+     * the name up and opening what it found.
+     */
+    public boolean nameless;
 
     /** Until when the kernel may believe attributes it was given (ns of the clock). */
     public long attributesUntilNs;

@@ -65,7 +65,8 @@ final class Bytes {
                 throw Blocked.INSTANCE;
             }
             Inode i = d.inodes.get(ino);
-            if (i == null || i.nlink == 0 && v.handles == 0) {
+            // Without a name it is good while this node's own pin of it stands, and nobody is about to take that away.
+            if (i == null || i.nlink == 0 && v.handles == 0 && (v.openKeyRevision == 0 || v.closerRunning)) {
                 throw new FsException(Errno.ESTALE);
             }
             if (truncates && i.isRegular()) {

@@ -200,6 +200,7 @@ public final class ClusterNode implements Operations {
     private void awaitClosers(long untilNs) {
         node.monitor().lock();
         try {
+            openFiles.allForgotten();
             while (openFiles.busy() && node.monitor().nowNs() < untilNs && !node.waiting().stopped()) {
                 node.monitor().awaitQuietly(Math.min(untilNs, node.monitor().nowNs() + 100_000_000L));
             }

@@ -41,14 +41,17 @@ final class Durability {
     }
 
     void makeDurable(Call call, Vnode v, boolean dataOnly) throws FsException {
+        long[] upTo = {-1};
         node.waiting().run(call, a -> {
             requireWrittenBack(v);
             Domain d = node.tokens().known(v.home);
             Inode i = d == null ? null : d.inodes.get(v.ino);
-            // Without a token everything was published when it was given up; with one, up to the inode's last change.
-            long upTo = i == null ? d == null ? 0 : d.lastBatch : dataOnly ? i.lastDataBatch : i.lastBatch;
-            if (!node.pipeline().published(upTo)) {
-                node.pipeline().push(upTo);
+            if (upTo[0] < 0) {
+                // fsync is for all that was done here before; fdatasync for what the file's bytes need. Without a token that was published when it was given up.
+                upTo[0] = !dataOnly ? node.pipeline().lastNumber() : i != null ? i.lastDataBatch : d == null ? 0 : d.lastBatch;
+            }
+            if (!node.pipeline().published(upTo[0])) {
+                node.pipeline().push(upTo[0]);
                 throw Blocked.INSTANCE;
             }
             return null;

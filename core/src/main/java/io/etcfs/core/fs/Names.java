@@ -56,6 +56,9 @@ final class Names {
             Vnode v = node.vnodes().known(ino);
             if (v != null) {
                 v.lookups = Math.max(0, v.lookups - count);
+                if (v.lookups == 0) {
+                    openFiles.forgotten(v);
+                }
                 node.vnodes().dropIfUnused(v);
             }
         } finally {

@@ -37,6 +37,8 @@ import java.util.Set;
 final class OpenFiles {
     /** An operation changes no more records about space than this in one batch (bitmaps, arenas, unfree: records); a file with more is freed in steps. */
     static final int MAX_SPACE_KEYS = 40;
+    /** Records beside its blocks' that go with an orphan. */
+    private static final int ORPHAN_KEYS = 8;
     private static final long REQUEST_NS = 2_000_000_000L;
     private static final System.Logger LOG = System.getLogger(OpenFiles.class.getName());
     private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
@@ -104,11 +106,34 @@ final class OpenFiles {
 
     /** Starts to see to a file that nobody here has open any more, if it needs that. */
     void considerClosing(Vnode v) {
-        if (v.handles > 0 || v.closerRunning || v.openKeyRevision == 0) {
+        if (v.handles > 0 || v.closerRunning || v.openKeyRevision == 0 || v.nameless && v.lookups > 0) {
             return;
         }
         v.closerRunning = true;
         node.tasks().start("close-" + v.ino, () -> close(v));
+    }
+
+    /** The kernel has given its last lookup of the inode back. */
+    void forgotten(Vnode v) {
+        if (!v.nameless || v.handles > 0 || v.closerRunning) {
+            return;
+        }
+        Domain d = node.tokens().known(v.home);
+        Inode inode = d == null ? null : d.inodes.get(v.ino);
+        if (inode != null && inode.nlink == 0 && d.usable(Mode.EXCLUSIVE) && node.session().trusted() && !d.openElsewhere(v.ino) && freeableAtOnce(v, inode)
+                && node.pipeline().room(spaceKeys(inode.extents.all()) + inode.extentRecords.size() + ORPHAN_KEYS + inode.xattrs.size())) {
+            free(d, inode, v);
+        } else {
+            considerClosing(v);
+        }
+    }
+
+    /** The kernel is unmounted: it gives nothing back any more. */
+    void allForgotten() {
+        for (Vnode v : List.copyOf(node.vnodes().all())) {
+            v.lookups = 0;
+            considerClosing(v);
+        }
     }
 
     /** Files that nobody has open any more are still being closed or freed. */
@@ -148,7 +173,7 @@ final class OpenFiles {
     /** The inode's last name is gone in the open batch. Frees it, or makes it an orphan. The home domain is held X. */
     void lastNameGone(Domain home, Inode inode) {
         Vnode v = node.vnodes().get(inode.ino, inode.home, false);
-        if (v.handles == 0 && v.openKeyRevision == 0 && !home.openElsewhere(inode.ino) && freeableAtOnce(v, inode)) {
+        if (v.handles == 0 && v.lookups == 0 && v.openKeyRevision == 0 && !home.openElsewhere(inode.ino) && freeableAtOnce(v, inode)) {
             node.journal().delete(home, inode);
             node.vnodes().dropIfUnused(v);
             return;
@@ -156,6 +181,7 @@ final class OpenFiles {
         node.journal().changed(home, inode, true);
         node.journal().putOrphan(inode);
         pin(v);
+        v.nameless = true;
         considerClosing(v);
     }
 
@@ -387,15 +413,20 @@ final class OpenFiles {
             if (!freeTail(d, inode, 0)) {
                 return Step.NEEDS_EXCLUSIVE;
             }
-            node.journal().delete(d, inode);
-            node.journal().deleteOrphan(inode);
-            node.journal().deleteOpen(v.home, v.ino);
-            if (d.remainders.containsKey(v.ino)) {
-                node.journal().deleteRemainder(d, inode);
-            }
-            forget(v);
+            free(d, inode, v);
             return Step.DONE;
         });
+    }
+
+    /** Inode, {@code orphan:} and this node's {@code open:} in one batch. X is held, room made, nobody else has it open. */
+    private void free(Domain d, Inode inode, Vnode v) {
+        node.journal().delete(d, inode);
+        node.journal().deleteOrphan(inode);
+        node.journal().deleteOpen(v.home, v.ino);
+        if (d.remainders.containsKey(v.ino)) {
+            node.journal().deleteRemainder(d, inode);
+        }
+        forget(v);
     }
 
     private void forget(Vnode v) {

@@ -4,8 +4,14 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
+import io.etcfs.core.fs.Operations;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -19,13 +25,15 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class TwoNodesTest {
     private TestCluster cluster;
+    private ClusterNode n1;
     private TestClient a;
     private TestClient b;
 
     @BeforeEach
     void start() throws Exception {
         cluster = new TestCluster(256L << 20);
-        a = new TestClient(cluster.start("n1"));
+        n1 = cluster.start("n1");
+        a = new TestClient(n1);
         b = new TestClient(cluster.start("n2"));
     }
 
@@ -105,6 +113,31 @@ class TwoNodesTest {
             t.join();
         }
         assertEquals(List.of(), failures);
+    }
+
+    /** Between a lookup and the open of what it found the name can go: a local filesystem opens the file all the same. */
+    @Test
+    void aFileThatWasJustLookedUpCanBeOpenedAfterItsNameWent() throws Exception {
+        Call call = new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
+        long before = a.freeBlocks();
+        a.write("/old", 0, "old bytes".getBytes(), 0);
+        Operations.Entry found = n1.lookup(call, 1, "old".getBytes());
+        a.write("/new", 0, "new bytes".getBytes(), 0);
+        a.rename("/new", "/old");
+        Operations.Opened opened = n1.open(call, found.ino(), 0, false);
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment read = n1.read(call, found.ino(), opened.handle(), 0, 100, 0, arena.allocate(100 + 8192, 4096));
+            assertArrayEquals("old bytes".getBytes(), read.toArray(ValueLayout.JAVA_BYTE));
+        }
+        assertEquals(0, n1.getattr(call, found.ino(), opened.handle()).attributes().nlink());
+        n1.release(call, found.ino(), opened.handle());
+        n1.forget(found.ino(), 1);
+        a.unlink("/old");
+        long deadline = System.nanoTime() + 5_000_000_000L;
+        while (a.freeBlocks() != before && System.nanoTime() < deadline) {
+            Thread.sleep(50);
+        }
+        assertEquals(before, a.freeBlocks());
     }
 
     /** Random operations, each on a random node, against a model. */
