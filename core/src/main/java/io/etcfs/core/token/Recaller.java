@@ -109,6 +109,15 @@ final class Recaller {
         tasks.start("recall-" + d.id, () -> recall(d, release));
     }
 
+    /** The first who wants it only wants to share. */
+    private boolean becomesShared(Domain d, boolean release) {
+        if (release || d.held != Mode.EXCLUSIVE) {
+            return false;
+        }
+        List<Domain.WantOf> wants = conflicting(d);
+        return !wants.isEmpty() && wants.getFirst().mode() == Mode.SHARED;
+    }
+
     private void recall(Domain d, boolean release) {
         boolean downgrade = false;
         monitor.lock();
@@ -122,7 +131,9 @@ final class Recaller {
             while (!tokens.stopping()) {
                 long now = monitor.nowNs();
                 long idle = d.unserved ? Long.MAX_VALUE : d.lastUsedNs + IDLE_NS;
-                long until = release ? 0 : Math.max(settled, Math.min(held, idle));
+                // Names and attributes stay good where the token becomes SHARED.
+                long drop = becomesShared(d, release) ? 0 : settled;
+                long until = release ? drop : Math.max(drop, Math.min(held, idle));
                 boolean inFlight = d.asking || d.pins > 0 || d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on();
                 if (now >= until && !inFlight) {
                     break;
@@ -134,7 +145,7 @@ final class Recaller {
                 endRecall(d);
                 return;
             }
-            downgrade = !release && d.held == Mode.EXCLUSIVE && wants.getFirst().mode() == Mode.SHARED;
+            downgrade = becomesShared(d, release);
             d.namesClosed = true;
             if (!Fault.HANDOVER_BEFORE_PUBLISH.on()) {
                 pipeline.push(pipeline.lastNumber());
