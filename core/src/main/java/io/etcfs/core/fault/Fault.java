@@ -17,7 +17,7 @@ public enum Fault {
     NOTIFY_WITHOUT_LIMIT,
     /** The kernel keeps names, attributes and pages when the token goes. */
     CACHE_KEPT_AFTER_RECALL,
-    /** A recall does not wait for the replies that let the kernel believe something and are not written yet. */
+    /** Replies that let the kernel believe something and are not written yet hold up no recall, and count from when they were made. */
     REPLY_NOT_AWAITED,
     /** Pages answered since an invalidation began count as dropped by it. */
     ANSWERED_NOT_DROPPED_AGAIN,

@@ -116,7 +116,7 @@ final class KernelView {
 
     /** An answer that grants something of the domain was written, {@code afterNs} after it was made: the kernel believes it that much longer. */
     void replied(Domain d, long afterNs) {
-        if (afterNs > LATE_NS / 2) {
+        if (afterNs > LATE_NS / 2 && !Fault.REPLY_NOT_AWAITED.on()) {
             d.validUntilNs = Math.max(d.validUntilNs, monitor.nowNs() + MAX_VALID_NS + LATE_NS);
             // Which names and inodes it was about is not known any more: they are waited for.
             d.grantedTooMany = true;
