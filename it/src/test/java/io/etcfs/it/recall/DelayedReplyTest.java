@@ -15,27 +15,36 @@ class DelayedReplyTest {
     void noOldNameIsLeftByAReplyOnItsWay(DevCluster cluster) {
         Scene scene = new Scene(cluster, "late-names");
         // Of a file, the kernel forgets the name; of a directory, it keeps the name and asks again.
-        for (String i : new String[] {"file", "directory-1", "directory-2"}) {
+        for (String i : new String[] {"file", "directory-1", "directory-2", "directory-3"}) {
             scene.alone("os.mkdir(HERE + ARGS[0])\n", "/" + i);
             scene.add("looker", 1, """
+                    # From inside, so that it asks for nothing but these names.
+                    os.chdir(HERE + ARGS[0])
+                    name = 'a'
                     for n in until(9):
-                        for name in 'ab':
-                            refused(lambda: os.stat(HERE + ARGS[0] + '/' + name), errno.ENOENT)
-                        time.sleep(0.02 * random.random())
+                        if refused(lambda: os.stat(name), errno.ENOENT):
+                            name = 'b' if name == 'a' else 'a'
+                        time.sleep(0.005)
                     """, "/" + i);
             scene.add("changer", 2, """
                     def there(name):
                         return not refused(lambda: os.stat(THERE + ARGS[0] + '/' + name), errno.ENOENT)
-                    one, other = [HERE + ARGS[0] + '/' + x for x in 'ab']
+                    os.chdir(HERE + ARGS[0])
+                    one, other = 'ab'
                     put(one, b'') if 'file' in ARGS[0] else os.mkdir(one)
+                    changed = time.monotonic()
                     for n in rounds(30, 8):
-                        # The kernel believes names only while the directory has not been recalled for 2 s.
-                        time.sleep(2.03 + 0.2 * random.random())
+                        # The kernel believes names from 2 s after the last recall on, and asks only once then: that answer is to be on its way
+                        # when this change comes, 0.3 s after it began, as it looks up both names itself.
+                        time.sleep(max(0, changed + 1.78 + 0.1 * random.random() - time.monotonic()))
                         os.rename(one, other)
+                        changed = time.monotonic()
                         tick()
-                        for look in range(3):
-                            check(not there(one[-1]), 'round', n, 'look', look, 'sees the old name')
-                            check(there(other[-1]), 'round', n, 'look', look, 'misses the new name')
+                        # By turns also without asking before that answer has come.
+                        time.sleep(n % 2 * 0.2)
+                        for look in range(2):
+                            check(not there(one), 'round', n, 'look', look, 'sees the old name')
+                            check(there(other), 'round', n, 'look', look, 'misses the new name')
                         one, other = other, one
                     check(n > 0)
                     """, "/" + i);

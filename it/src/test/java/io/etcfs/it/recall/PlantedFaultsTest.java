@@ -48,7 +48,7 @@ class PlantedFaultsTest {
             hangs(Fault.NOTIFY_FROM_HANDLER, "BytesTest.aReaderSeesWholeOldOrNewBlocks...", c -> new BytesTest().aReaderSeesWholeOldOrNewBlocksWhileTheOtherNodeOverwrites(c)),
             hangs(Fault.NOTIFY_WITHOUT_LIMIT, "NamesTest.bothNodesListAndCreate...", c -> new NamesTest().bothNodesListAndCreateInOneDirectory(c)),
             hangs(Fault.WAITING_RANGES_IGNORED, "BytesTest.eachByteIsWhat...", c -> new BytesTest().eachByteIsWhatItsOnlyWriterWroteLastThoughBothNodesWriteInTheSamePages(c)),
-            hangs(Fault.PAGES_NEVER_CLOSED, "BytesTest.processesThatNeverPause...", c -> new BytesTest().processesThatNeverPauseDoNotKeepTheOtherNodeOut(c)),
+            stale(Fault.PAGES_NEVER_CLOSED, "BytesTest.readersThatNeverPause...", c -> new BytesTest().readersThatNeverPauseDoNotKeepAWriterOfTheOtherNodeOut(c)),
             hangs(Fault.WRITE_BACK_WAITS, "BytesTest.pagesOfTwoDirtySharedMappings...", c -> new BytesTest().pagesOfTwoDirtySharedMappingsSurvive(c)),
             late(Fault.REPLY_NOT_AWAITED, "DelayedReplyTest.noOldName...", c -> new DelayedReplyTest().noOldNameIsLeftByAReplyOnItsWay(c)),
             late(Fault.ANSWERED_NOT_DROPPED_AGAIN, "DelayedReplyTest.noOldBytes...", c -> new DelayedReplyTest().noOldBytesAreLeftByAReplyOnItsWay(c)),
