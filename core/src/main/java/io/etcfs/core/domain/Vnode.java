@@ -16,6 +16,8 @@ public final class Vnode {
 
     /** Lookups that the kernel has not given back. */
     public long lookups;
+    /** When a lookup of its name was last answered and no open has followed. */
+    public long lookedUpNs = Long.MIN_VALUE / 2;
     public int handles;
     public int writableHandles;
 

@@ -80,6 +80,7 @@ final class Bytes {
                 }
             }
             OpenFiles.Handle h = openFiles.open(v, flags);
+            v.lookedUpNs = Long.MIN_VALUE / 2;
             return new Operations.Opened(h.id, openFlags(flags));
         });
     }

@@ -46,7 +46,11 @@ final class Names {
             if (i == null) {
                 throw new FsException(Errno.EIO);
             }
-            return namespace.entry(call, d, e, i);
+            Operations.Entry entry = namespace.entry(call, d, e, i);
+            if (i.isRegular()) {
+                node.vnodes().known(e.ino()).lookedUpNs = node.monitor().nowNs();
+            }
+            return entry;
         });
     }
 

@@ -39,6 +39,9 @@ final class OpenFiles {
     static final int MAX_SPACE_KEYS = 40;
     /** Records beside its blocks' that go with an orphan. */
     private static final int ORPHAN_KEYS = 8;
+    /** How long after its lookup an inode counts as about to be opened, and how many such are pinned when a token goes. */
+    private static final long LOOKED_UP_NS = 500_000_000L;
+    private static final int MAX_LOOKED_UP = 16;
     private static final long REQUEST_NS = 2_000_000_000L;
     private static final System.Logger LOG = System.getLogger(OpenFiles.class.getName());
     private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
@@ -152,16 +155,42 @@ final class OpenFiles {
     /** The domain goes: what is open in it is pinned before, or by the same batch. */
     List<Runnable> pins(Domain d) {
         List<Runnable> pins = new ArrayList<>();
+        int lookedUp = 0;
         for (Vnode v : node.vnodes().withHome(d.id)) {
-            if (v.handles > 0 && !v.directory && d.inodes.containsKey(v.ino)) {
+            if (v.directory || !d.inodes.containsKey(v.ino)) {
+                continue;
+            }
+            if (v.handles > 0) {
                 pins.add(() -> {
                     if (v.handles > 0) {
                         pin(v);
                     }
                 });
+            } else if (aboutToBeOpened(v) && lookedUp++ < MAX_LOOKED_UP) {
+                pins.add(() -> {
+                    pin(v);
+                    closeLater(v);
+                });
             }
         }
         return pins;
+    }
+
+    /** A process has looked the name up and may be on its way to open what it found: it must still find it there, whoever removes the name meanwhile. */
+    private boolean aboutToBeOpened(Vnode v) {
+        return v.lookups > 0 && node.monitor().nowNs() - v.lookedUpNs < LOOKED_UP_NS;
+    }
+
+    private void closeLater(Vnode v) {
+        node.tasks().start("close-later-" + v.ino, () -> {
+            node.monitor().pause(LOOKED_UP_NS);
+            node.monitor().lock();
+            try {
+                considerClosing(v);
+            } finally {
+                node.monitor().unlock();
+            }
+        });
     }
 
     private void pin(Vnode v) {

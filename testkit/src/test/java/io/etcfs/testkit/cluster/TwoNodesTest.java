@@ -140,6 +140,28 @@ class TwoNodesTest {
         assertEquals(before, a.freeBlocks());
     }
 
+    /** The same when the other node takes the name away, and with it the token. */
+    @Test
+    void aFileThatWasJustLookedUpCanBeOpenedAfterTheOtherNodeRemovedIt() throws Exception {
+        Call call = new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
+        long before = a.freeBlocks();
+        a.write("/f", 0, "bytes".getBytes(), 0);
+        Operations.Entry found = n1.lookup(call, 1, "f".getBytes());
+        b.unlink("/f");
+        Operations.Opened opened = n1.open(call, found.ino(), 0, false);
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment read = n1.read(call, found.ino(), opened.handle(), 0, 100, 0, arena.allocate(100 + 8192, 4096));
+            assertArrayEquals("bytes".getBytes(), read.toArray(ValueLayout.JAVA_BYTE));
+        }
+        n1.release(call, found.ino(), opened.handle());
+        n1.forget(found.ino(), 1);
+        long deadline = System.nanoTime() + 10_000_000_000L;
+        while (a.freeBlocks() != before && System.nanoTime() < deadline) {
+            Thread.sleep(50);
+        }
+        assertEquals(before, a.freeBlocks());
+    }
+
     /** Random operations, each on a random node, against a model. */
     @Test
     void alternatingOperationsAgreeWithAModel() throws Exception {
