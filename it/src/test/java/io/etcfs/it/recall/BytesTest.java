@@ -36,11 +36,15 @@ class BytesTest {
                             for b in range(at, at + 256):
                                 block = data[(b - at) * BLOCK:(b - at + 1) * BLOCK]
                                 version, number = struct.unpack_from('<QQ', block)
-                                check(block == block[:16] * 256, 'block', b, 'is of more than one version')
                                 check(number == b or version == 0, 'block', b, 'is block', number)
+                                if ARGS[0] == '1':
+                                    # On the writer's own node a read can meet a page that is just being written, as on any local filesystem, and
+                                    # the page can be dropped and read again before the write has got through.
+                                    continue
+                                check(block == block[:16] * 256, 'block', b, 'is of more than one version')
                                 check(version >= seen[b], 'block', b, 'went back from version', seen[b], 'to', version)
                                 seen[b] = version
-                    """);
+                    """, node);
         }
         scene.play(25);
     }
