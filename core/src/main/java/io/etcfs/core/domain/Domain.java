@@ -2,7 +2,6 @@ package io.etcfs.core.domain;
 
 import io.etcfs.core.record.proto.SessionRef;
 import java.nio.ByteBuffer;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -60,7 +59,6 @@ public final class Domain {
     /** Counts what the watch saw of the resource, so that waiters do not miss it. */
     public long events;
     public long givenRevision;
-    public int refusals;
 
     // ---- others wanting it
     public final Map<String, WantOf> wants = new LinkedHashMap<>();
@@ -122,10 +120,6 @@ public final class Domain {
     public Dirent entry(long hash, byte[] name) {
         Dirent d = entries.get(hash);
         return d != null && java.util.Arrays.equals(d.name(), name) ? d : null;
-    }
-
-    public List<Inode> files() {
-        return new ArrayList<>(inodes.values());
     }
 
     public boolean openElsewhere(long ino) {

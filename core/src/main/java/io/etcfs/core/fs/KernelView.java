@@ -66,10 +66,6 @@ final class KernelView {
         this.kernel = kernel;
     }
 
-    KernelCache kernel() {
-        return kernel;
-    }
-
     // ---- granting, monitor held
 
     /** For how long the kernel may believe what is said of the domain now; ns. */

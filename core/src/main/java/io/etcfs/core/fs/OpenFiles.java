@@ -83,10 +83,6 @@ final class OpenFiles {
         return h;
     }
 
-    Handle get(long id) {
-        return handles.get(id);
-    }
-
     int count() {
         return handles.size();
     }

@@ -65,7 +65,6 @@ public final class Pipeline {
     private byte[] markerBefore;
     private boolean resurrecting;
     private boolean stopping;
-    private boolean broken;
     /** Counts device writes that returned; {@code flushed} of them are durable. */
     private long deviceWrites;
     private long flushed;
@@ -201,10 +200,6 @@ public final class Pipeline {
     /** Whether all there is up to the number has committed: changes that cancelled each other out leave an open batch with nothing in it. */
     public boolean published(long number) {
         return committed >= Math.min(number, lastNumber());
-    }
-
-    public boolean broken() {
-        return broken;
     }
 
     private void closeOpen() {

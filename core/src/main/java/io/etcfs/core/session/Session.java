@@ -1,6 +1,5 @@
 package io.etcfs.core.session;
 
-import com.google.protobuf.ByteString;
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
@@ -405,9 +404,5 @@ public final class Session {
     /** Stops the beats without leaving: for a node that stops as if it had crashed. */
     public void abandon() {
         closing = true;
-    }
-
-    static ByteString bytes(byte[] value) {
-        return ByteString.copyFrom(value);
     }
 }

@@ -283,11 +283,6 @@ public final class Space {
         return arenaBlocks;
     }
 
-    /** Whether all of the runs lie in blocks that only this node allocates. */
-    public boolean owns(long deviceBlock) {
-        return arenas.owning(deviceBlock) != null;
-    }
-
     // ---- claiming
 
     private void claim() {
