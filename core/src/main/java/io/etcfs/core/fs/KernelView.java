@@ -36,7 +36,8 @@ final class KernelView {
     static final long NOTIFY_NS = 50_000_000L;
     /** The kernel counts from when it takes the answer in, in ticks of up to 10 ms, and lets the last one run out. */
     private static final long LATE_NS = 60_000_000L;
-    private static final long PROBE_NS = 20_000_000L;
+    /** A probe that a thread has been sending for this long is stuck behind the request that has the page locked. */
+    private static final long PROBE_NS = 50_000_000L;
     /** While pages are dropped, requests on bytes are answered for as long, then kept waiting for as long, by turns. */
     private static final long TURN_NS = 50_000_000L;
     private static final long HOPELESS_NS = 300_000_000L;
@@ -255,7 +256,10 @@ final class KernelView {
         final long from;
         final long to;
         PageState state;
-        long sentNs;
+        long queuedNs;
+        /** When a thread set about sending it; before that its not being back says nothing. */
+        long sendingNs;
+        boolean sending;
         IntervalSet answered = new IntervalSet();
         boolean back;
 
@@ -264,19 +268,35 @@ final class KernelView {
             this.state = vnode.pages;
             this.from = from;
             this.to = to;
-            this.sentNs = monitor.nowNs();
+            this.queuedNs = monitor.nowNs();
+        }
+
+        void sending() {
+            monitor.lock();
+            try {
+                sending = true;
+                sendingNs = monitor.nowNs();
+            } finally {
+                monitor.unlock();
+            }
+        }
+
+        /** Not back, and sent long enough ago for the page to be locked. */
+        boolean stuck() {
+            return sending && monitor.nowNs() - sendingNs >= PROBE_NS;
         }
 
         /** From an earlier recall and not back yet: counts for this one as if it was sent now. */
         void takeOver() {
             state = vnode.pages;
-            sentNs = monitor.nowNs();
+            queuedNs = monitor.nowNs();
+            sendingNs = queuedNs;
             answered = new IntervalSet();
             state.outstanding.put(this, answered);
         }
 
         void send() {
-            kernel.invalidatePages(vnode.ino, from, to == END ? 0 : to - from, this::done);
+            kernel.invalidatePages(vnode.ino, from, to == END ? 0 : to - from, this::sending, this::done);
         }
 
         void done() {
@@ -400,7 +420,7 @@ final class KernelView {
                 } else if (probe.state != v.pages) {
                     probe.takeOver();
                     clean = false;
-                } else if (monitor.nowNs() < probe.sentNs + PROBE_NS) {
+                } else if (!probe.stuck()) {
                     clean = false;
                 }
             }
@@ -437,7 +457,7 @@ final class KernelView {
             return false;
         }
         for (Object o : v.pages.outstanding.keySet()) {
-            if (monitor.nowNs() > ((Notification) o).sentNs + HOPELESS_NS) {
+            if (monitor.nowNs() > ((Notification) o).queuedNs + HOPELESS_NS) {
                 return true;
             }
         }

@@ -56,13 +56,12 @@ final class Writes {
         if (offset < 0) {
             throw new FsException(Errno.EINVAL);
         }
-        boolean append = (openFlags & Bytes.O_APPEND) != 0 && !fromPageCache && !Fault.APPEND_PLACED_BY_KERNEL.on();
+        boolean append = appends(openFlags, fromPageCache);
         if (!append && offset + n > Names.FILE_MAX) {
             throw new FsException(Errno.EFBIG);
         }
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         boolean sync = (openFlags & Bytes.O_DSYNC) != 0;
-        boolean now = sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES;
         // Both wait after the bytes were written, for durability and for the kernel's pages: a request that were made a second time for that would append twice.
         if ((sync || append) && !call.mayWait()) {
             throw MustWait.INSTANCE;
@@ -73,9 +72,22 @@ final class Writes {
             }
             // X is held: as any other write, and it never waits for a token, as dropping pages waits for it.
         }
-        long placedAt;
         // A page that is written back is whole: a recall has to wait for it, and it waits for no token.
         Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
+        return place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+    }
+
+    private static boolean appends(int openFlags, boolean fromPageCache) {
+        return (openFlags & Bytes.O_APPEND) != 0 && !fromPageCache && !Fault.APPEND_PLACED_BY_KERNEL.on();
+    }
+
+    /** @param held what the whole request may hold in the kernel, also while a part of it waits */
+    private int place(Call call, Vnode vnode, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges, Waiting.Held held) throws FsException {
+        long n = data.byteSize();
+        boolean append = appends(openFlags, fromPageCache);
+        boolean sync = (openFlags & Bytes.O_DSYNC) != 0;
+        boolean now = sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES;
+        long placedAt;
         while (true) {
             WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges,
                     fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
@@ -90,7 +102,7 @@ final class Writes {
                 int done = 0;
                 while (done < n) {
                     MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
-                    done += write(call, ino, handle, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges);
+                    done += place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held);
                 }
                 return done;
             }
@@ -101,9 +113,9 @@ final class Writes {
         }
         if (append && node.monitor().with(() -> vnode.pagesCached)) {
             // The kernel may have placed the bytes elsewhere in its cache than where they are.
-            node.view().dropRangeBriefly(ino, placedAt, n);
+            node.view().dropRangeBriefly(vnode.ino, placedAt, n);
             if (offset != placedAt) {
-                node.view().dropRangeBriefly(ino, offset, n);
+                node.view().dropRangeBriefly(vnode.ino, offset, n);
             }
         }
         if (sync) {

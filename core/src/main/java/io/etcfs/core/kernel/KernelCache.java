@@ -18,6 +18,12 @@ public interface KernelCache {
     /** Writes back and drops the pages of {@code [offsetBytes, offsetBytes + lengthBytes)} ({@code lengthBytes} 0: to the end), and the attributes. */
     void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done);
 
+    /** The same; {@code sending} runs on the sending thread just before it enters the kernel. */
+    default void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable sending, Runnable done) {
+        sending.run();
+        invalidatePages(ino, offsetBytes, lengthBytes, done);
+    }
+
     /** Cuts the kernel off from this mount: every request in it, and every later one, fails with ECONNABORTED. */
     void abort();
 }

@@ -69,9 +69,10 @@ final class FuseNotifier implements KernelCache {
         }
     }
 
-    private record Pages(long ino, long offset, long length, Runnable done) implements Message {
+    private record Pages(long ino, long offset, long length, Runnable sending, Runnable done) implements Message {
         @Override
         public int encode(long at) {
+            sending.run();
             return Notification.invalidatePages(Native.MEMORY, at, ino, offset, length);
         }
     }
@@ -101,10 +102,15 @@ final class FuseNotifier implements KernelCache {
 
     @Override
     public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
+        invalidatePages(ino, offsetBytes, lengthBytes, () -> {}, done);
+    }
+
+    @Override
+    public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable sending, Runnable done) {
         if (offsetBytes < 0 || lengthBytes < 0) {
             throw new IllegalArgumentException(lengthBytes + " bytes at " + offsetBytes);
         }
-        enqueue(new Pages(ino, offsetBytes, lengthBytes, done));
+        enqueue(new Pages(ino, offsetBytes, lengthBytes, sending, done));
     }
 
     @Override
