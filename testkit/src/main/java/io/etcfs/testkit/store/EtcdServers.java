@@ -109,9 +109,29 @@ public final class EtcdServers implements AutoCloseable {
         awaitServing(member);
     }
 
-    /** The process runs no more, its connections stay. */
+    /** Stops a member (SIGSTOP): its connections stay, and none of its threads runs any more when this returns. */
     public void stop(int member) throws IOException, InterruptedException {
         signal("STOP", member);
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+        while (!isStopped(pid(member))) {
+            if (System.nanoTime() > end) {
+                throw new IOException("etcd member " + member + " does not stop");
+            }
+            TimeUnit.MILLISECONDS.sleep(1);
+        }
+    }
+
+    /** Every thread is in state T (proc_pid_stat(5)): a signal that was sent is not yet one that has arrived. */
+    private static boolean isStopped(long pid) throws IOException {
+        try (Stream<Path> tasks = Files.list(Path.of("/proc/" + pid + "/task"))) {
+            for (Path task : tasks.toList()) {
+                String stat = Files.readString(task.resolve("stat"));
+                if (stat.charAt(stat.lastIndexOf(')') + 2) != 'T') {
+                    return false;
+                }
+            }
+        }
+        return true;
     }
 
     public void resume(int member) throws IOException, InterruptedException {
