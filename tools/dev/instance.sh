@@ -88,6 +88,8 @@ down() {
   if [ ! -e "$OWNED" ]; then say "nothing is up in $STATE"; return; fi
   lock_instance
   if [ ! -e "$OWNED" ]; then rmdir "$STATE" 2>/dev/null || true; say "nothing is up in $STATE"; return; fi
+  # The caller may stand in one of the mounts.
+  cd "$ROOT"
 
   # Without a JDK the polite way is closed, not the other one.
   JAVA_HOME=$(find_jdk) || JAVA_HOME=''
@@ -96,6 +98,7 @@ down() {
       say "WARNING: $node is killed; what it had not published is lost"
     fi
     destroy_node "$node"
+    rm -f "/run/etcfs/$(read_line "$STATE/name")-$node".{lock,sock}
   done
   stop_etcd
   if [ -e "$STATE/device.img" ]; then detach_loops "$STATE/device.img"; fi

@@ -87,7 +87,7 @@ unmount_node() { # NODE SECONDS
     else
       umount "$point" >"$out" 2>&1 || umount -l "$point" >"$out" 2>&1 || status=$?
     fi
-    [ $status -eq 0 ] || { say "$node: umount failed with $status: $(tail -n 1 "$out")"; return 1; }
+    [ $status -eq 0 ] || { say "$node: umount failed with $status: $(grep . "$out" | tail -n 1)"; return 1; }
   fi
   if [ -n "$pid" ]; then
     wait_until "$2" is_gone "$pid" || { say "$node: unmounted, but process $pid goes on"; return 1; }

@@ -15,7 +15,7 @@ import picocli.CommandLine.Spec;
  */
 @Command(name = "etcfs", description = "A POSIX cluster filesystem on a shared block device, with its metadata in etcd.", mixinStandardHelpOptions = true,
         versionProvider = Version.class, subcommands = {MkfsCommand.class, MountCommand.class, UmountCommand.class, Etcfs.VersionCommand.class},
-        synopsisSubcommandLabel = "COMMAND", exitCodeOnInvalidInput = 2)
+        synopsisSubcommandLabel = "COMMAND", exitCodeOnInvalidInput = 2, footer = "Exit codes: etcfs COMMAND --help.")
 public final class Etcfs implements Callable<Integer> {
     @Spec
     private CommandSpec spec;

@@ -31,7 +31,8 @@ import picocli.CommandLine.Spec;
 
 /** The commands of {@code etcfsctl}. Options may stand before or after the command. Exit codes: 0 done, 1 failed, 2 usage; status has its own. */
 @Command(name = "etcfsctl", description = "Show the state of a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        synopsisSubcommandLabel = "COMMAND", exitCodeOnInvalidInput = 2)
+        synopsisSubcommandLabel = "COMMAND", exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n",
+        exitCodeList = {"0:done", "1:failed (status: degraded)", "2:usage", "3:status: down"})
 public final class Ctl implements Callable<Integer> {
     /** Of the JSON: raised when a key changes its meaning or goes, not when one is added. */
     static final int SCHEMA = 1;

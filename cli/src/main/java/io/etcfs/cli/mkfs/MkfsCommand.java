@@ -35,7 +35,7 @@ import picocli.CommandLine.Spec;
  * is refused even with {@code --force}.
  */
 @Command(name = "mkfs", description = "Make a filesystem on a device, with its metadata in etcd.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        exitCodeOnInvalidInput = 2)
+        exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n", exitCodeList = {"0:made", "1:failed or refused; nothing was changed", "2:usage"})
 public final class MkfsCommand implements Callable<Integer> {
     private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
     private static final int O_EXCL = 0200;

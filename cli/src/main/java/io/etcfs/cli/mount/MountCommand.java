@@ -23,7 +23,8 @@ import picocli.CommandLine.Parameters;
 
 /** Becomes the daemon. Exit codes are those of mount(8), and 77 for a node that had to stop. */
 @Command(name = "mount", description = "Mount a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = ExitCode.USAGE,
-        exitCodeOnExecutionException = ExitCode.MOUNT_FAILED)
+        exitCodeOnExecutionException = ExitCode.MOUNT_FAILED, exitCodeListHeading = "Exit codes, as of mount(8):%n",
+        exitCodeList = {"0:mounted, and the root can be listed", "1:usage", "32:not mounted", "77:(the daemon's own) the node stopped itself"})
 public final class MountCommand implements Callable<Integer> {
     @Parameters(index = "0", paramLabel = "NAME", description = "Name of the filesystem, as given to etcfs mkfs.")
     private String name;
@@ -46,7 +47,7 @@ public final class MountCommand implements Callable<Integer> {
     @Option(names = "--background", hidden = true, description = "Report to the launcher on standard output.")
     private boolean background;
 
-    @Option(names = "--no-fencer", description = "Mount without a way to cut off nodes that hang: such a node must be restarted before others get what it held.")
+    @Option(names = "--no-fencer", description = "Required for now, as there is no fencing yet: accept that a node that hangs and goes on after others took over from it can still overwrite blocks.")
     private boolean noFencer;
 
     @Option(names = "--pid-file", paramLabel = "FILE", description = "Where to write the daemon's process id.")
@@ -73,7 +74,7 @@ public final class MountCommand implements Callable<Integer> {
         String nodeName = node == null ? hostName() : node;
         requireName("--node", nodeName, Keys::requireNodeName);
         if (!noFencer) {
-            throw new Refusal(ExitCode.USAGE, "there is no fencing yet: give --no-fencer to accept that a node that hangs must be restarted before others get what it held");
+            throw new Refusal(ExitCode.USAGE, "there is no fencing yet: give --no-fencer to accept that a node that hangs and goes on after others took over from it can still overwrite blocks");
         }
         Level level = Log.levelOf(logLevel).orElseThrow(() -> new Refusal(ExitCode.USAGE, "--log-level '" + logLevel + "' is none of error, warn, info, debug, trace"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;

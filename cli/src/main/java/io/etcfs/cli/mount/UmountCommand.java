@@ -31,7 +31,8 @@ import picocli.CommandLine.Spec;
  * codes are those of umount(8).
  */
 @Command(name = "umount", description = "Unmount a filesystem and wait until its node has left.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        exitCodeOnInvalidInput = ExitCode.USAGE, exitCodeOnExecutionException = ExitCode.SYSTEM)
+        exitCodeOnInvalidInput = ExitCode.USAGE, exitCodeOnExecutionException = ExitCode.SYSTEM, exitCodeListHeading = "Exit codes, as of umount(8):%n",
+        exitCodeList = {"0:unmounted, and the node has left", "1:usage", "2:unmounted, but changes could not be published", "32:not unmounted"})
 public final class UmountCommand implements Callable<Integer> {
     private static final Duration CONTROL_TIMEOUT = Duration.ofSeconds(5);
     private static final Duration SYNC_TIMEOUT = Duration.ofSeconds(60);
