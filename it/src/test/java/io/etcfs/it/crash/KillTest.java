@@ -142,7 +142,7 @@ class KillTest {
         while (!match.partly() && upTo < script.size() && script.get(upTo) instanceof Call.Fsync) {
             upTo++;
         }
-        int durable = Tree.durable(script, progress.fsynced, own);
+        int durable = Tree.durable(script, progress.fsynced);
         assertTrue(upTo >= durable, facts + " by " + script.get(Math.max(0, progress.fsynced - 1)) + ", so that " + durable + " must be left" + ", but only " + match + " are left; " + around(script, durable));
         assertTrue(match.calls() + (match.partly() ? 1 : 0) <= progress.begun, facts + ", but " + match + " are there");
         assertTrue(seen[0].sameAs(seen[1]), () -> facts + "; the nodes differ: node " + survivor + " sees " + matches + ", node " + victim + " " + Tree.explain(script, own, seen[1]));

@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashSet;
-import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -243,27 +242,14 @@ final class Tree {
                 && Arrays.equals(Arrays.copyOf(Call.extended(node.bytes, call), other.bytes.length), other.bytes);
     }
 
-    /**
-     * How many calls must survive when the first {@code ended} have ended: fsync of a file makes durable what happened up to the file's last change, fsync
-     * of a directory all that happened before.
-     */
-    static int durable(List<Call> script, int ended, String own) {
-        Tree tree = start(own);
-        Map<Inode, Integer> lastChange = new IdentityHashMap<>();
-        int durable = 0;
-        for (int i = 0; i < ended; i++) {
-            if (script.get(i) instanceof Call.Fsync f) {
-                Inode node = tree.entries.get(f.path());
-                durable = Math.max(durable, node == null || node.type == Type.DIRECTORY ? i : lastChange.getOrDefault(node, 0));
-            }
-            for (String path : tree.apply(script.get(i))) {
-                Inode node = tree.entries.get(path);
-                if (node != null) {
-                    lastChange.put(node, i + 1);
-                }
+    /** How many calls must survive when the first {@code ended} have ended: all that came before the last fsync, whatever it was of. */
+    static int durable(List<Call> script, int ended) {
+        for (int i = ended - 1; i >= 0; i--) {
+            if (script.get(i) instanceof Call.Fsync) {
+                return i;
             }
         }
-        return durable;
+        return 0;
     }
 
     /** What differs between the tree that so many calls lead to and what was seen. */
