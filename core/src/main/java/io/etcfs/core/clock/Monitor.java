@@ -8,6 +8,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * it. Whoever waits for a change of that state waits here and looks again after every {@link #changed}.
  */
 public final class Monitor {
+    /** What a wait takes at least, also one whose time is over. */
+    private static final long MIN_WAIT_NS = 200_000L;
+
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition condition = lock.newCondition();
     private final Clock clock;
@@ -44,11 +47,14 @@ public final class Monitor {
         }
     }
 
-    /** Waits for a change or until {@code untilNs}; lock held. May return early. */
+    /**
+     * Waits for a change or until {@code untilNs}; lock held. May return early, but always lets others have the lock meanwhile: a loop whose time is
+     * over and whose condition does not hold must not keep away those who would make it hold.
+     */
     public void await(long untilNs) throws InterruptedException {
         waiters++;
         try {
-            clock.await(condition, untilNs);
+            clock.await(condition, Math.max(untilNs, clock.nowNs() + MIN_WAIT_NS));
         } finally {
             waiters--;
         }

@@ -275,7 +275,9 @@ public final class ClusterNode implements Operations {
             } finally {
                 node.monitor().unlock();
             }
-            node.tokens().takeBack();
+            if (!node.tokens().takeBack()) {
+                return;
+            }
             node.monitor().lock();
             try {
                 node.pipeline().sessionRestored();

@@ -271,7 +271,7 @@ public final class Pipeline {
             monitor.lock();
             try {
                 while (!stopping && !ready()) {
-                    monitor.awaitQuietly(open.isEmpty() ? monitor.nowNs() + 1_000_000_000L : open.openedAtNs + LINGER_NS);
+                    monitor.awaitQuietly(open.isEmpty() || resurrecting ? monitor.nowNs() + 1_000_000_000L : open.openedAtNs + LINGER_NS);
                 }
                 if (stopping) {
                     return;

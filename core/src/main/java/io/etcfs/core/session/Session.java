@@ -49,7 +49,7 @@ public final class Session {
         /** Returns when every device write issued so far has ended. */
         void awaitDeviceQuiet();
 
-        /** A new session is open (and the marker is read back); take the tokens back. */
+        /** A new session is open (and the marker is read back); take the tokens back. It may be gone when this returns; then another one follows. */
         void sessionReopened(BatchMarker markerFound);
     }
 
@@ -326,7 +326,7 @@ public final class Session {
         try {
             live = false;
             monitor.changed();
-            // Tokens that are still being taken back: that ends well, or finds the session gone and ends the node.
+            // Tokens that are still being taken back: that ends well, or finds the session gone.
             while (takingBack && !closing) {
                 monitor.awaitQuietly(monitor.nowNs() + BEAT_NS);
             }
@@ -347,7 +347,7 @@ public final class Session {
                     break;
                 }
             } catch (StoreUnavailableException e) {
-                LOG.log(System.Logger.Level.DEBUG, "no new session yet: {0}", e.getMessage());
+                LOG.log(System.Logger.Level.WARNING, "no new session yet: {0}", e.getMessage());
             } catch (StoreRejectedException e) {
                 LOG.log(System.Logger.Level.WARNING, "etcd refuses a new session: {0}", e.getMessage());
             }

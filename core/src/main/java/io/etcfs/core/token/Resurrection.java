@@ -65,8 +65,11 @@ final class Resurrection {
         monitor.changed();
     }
 
-    /** Takes the journal's tokens back under the new session, each only if nobody was its holder meanwhile. All or the node stops. Without the monitor. */
-    void takeBack() {
+    /**
+     * Takes the journal's tokens back under the new session, each only if nobody was its holder meanwhile: all, or the node stops. False: that session is gone,
+     * too, and what is left is for the next. Without the monitor.
+     */
+    boolean takeBack() {
         List<Domain> back = new ArrayList<>();
         Guard guard;
         long sessionRevision;
@@ -96,11 +99,14 @@ final class Resurrection {
             monitor.unlock();
         }
         for (int i = 0; i < back.size(); i += 20) {
-            takeBack(back.subList(i, Math.min(back.size(), i + 20)), guard, sessionRevision, lease);
+            if (!takeBack(back.subList(i, Math.min(back.size(), i + 20)), guard, sessionRevision, lease)) {
+                return false;
+            }
         }
+        return true;
     }
 
-    private void takeBack(List<Domain> some, Guard guard, long sessionRevision, long lease) {
+    private boolean takeBack(List<Domain> some, Guard guard, long sessionRevision, long lease) {
         List<Domain> missing = new ArrayList<>(some);
         while (!missing.isEmpty()) {
             List<Compare> compares = new ArrayList<>(guard.compares());
@@ -121,11 +127,11 @@ final class Resurrection {
                 switch (store.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
                     case Outcome.Committed(TxnResult r) -> {
                         restored(missing, r.revision());
-                        return;
+                        return true;
                     }
                     case Outcome.Conflict(TxnResult r) -> {
                         if (!monitor.with(() -> session.guardHeld(r, 0, sessionRevision, session.generationRevision()))) {
-                            throw new NodeStoppedError("the session was lost again while unpublished changes waited for their tokens");
+                            return false;
                         }
                         List<Domain> still = new ArrayList<>();
                         for (int i = 0; i < missing.size(); i++) {
@@ -144,10 +150,14 @@ final class Resurrection {
                     case Outcome.Unknown(String cause) -> monitor.pause(100_000_000L);
                 }
             } catch (StoreRejectedException e) {
+                if (e.reason() == StoreRejectedException.Reason.LEASE_NOT_FOUND) {
+                    return false;
+                }
                 LOG.log(System.Logger.Level.WARNING, "taking tokens back is refused: {0}", e.getMessage());
                 monitor.pause(500_000_000L);
             }
         }
+        return true;
     }
 
     private boolean ours(KeyValue kv, long sessionRevision) {

@@ -289,8 +289,11 @@ public final class Tokens {
         resurrection.sessionLost();
     }
 
-    /** Takes the journal's tokens back under the new session, each only if nobody was its holder meanwhile. All or the node stops. Without the monitor. */
-    public void takeBack() {
-        resurrection.takeBack();
+    /**
+     * Takes the journal's tokens back under the new session, each only if nobody was its holder meanwhile: all, or the node stops. False: that session is gone,
+     * too, and what is left is for the next. Without the monitor.
+     */
+    public boolean takeBack() {
+        return resurrection.takeBack();
     }
 }

@@ -11,6 +11,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.TreeMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -18,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /** Two nodes whose transactions get lost, or lose their answers, or are carried out late. */
-@Timeout(120)
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FaultyWaysTest {
     private static final long SECOND = 1_000_000_000L;
     private TestCluster cluster;
@@ -235,6 +237,77 @@ class FaultyWaysTest {
     private static boolean hands(List<io.etcfs.core.store.Op> ops, String key) {
         return ops.stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().equals(key)
                 || op instanceof io.etcfs.core.store.Op.Nested n && hands(n.txn().success(), key));
+    }
+
+    /** The next session ends while tokens are taken back under it: the one after that takes them. */
+    @Test
+    void aSessionLostWhileTakingBack() throws Exception {
+        clients[0].mkdir("/d");
+        clients[0].write("/d/before", 0, new byte[1], 0);
+        clients[0].fsync("/d/before");
+        ways[0].cut = true;
+        for (int i = 0; i < 5; i++) {
+            clients[0].write("/d/f" + i, 0, new byte[1], 0);
+        }
+        io.etcfs.core.store.Key session = new io.etcfs.core.record.Keys(TestCluster.NAME).session("n1");
+        Thread.sleep(2500);
+        int[] lost = {0};
+        ways[0].hook = txn -> {
+            boolean takesBack = txn.success().stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().contains("/lock"));
+            if (takesBack && lost[0] < 2) {
+                lost[0]++;
+                try {
+                    cluster.store.revokeLease(cluster.store.range(session, null, 0, false, 0, SECOND).only().leaseId(), SECOND);
+                } catch (io.etcfs.core.store.StoreUnavailableException e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+            return null;
+        };
+        ways[0].cut = false;
+        clients[0].fsync("/d/f4");
+        assertEquals(2, lost[0]);
+        assertEquals(List.of("before", "f0", "f1", "f2", "f3", "f4"), clients[1].list("/d"));
+    }
+
+    private static boolean putsSession(Txn txn) {
+        return txn.success().stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().contains("/session:"));
+    }
+
+    /** The answer to a batch comes when its session is gone already, and changes that are due wait behind it: the next session is opened all the same. */
+    @Test
+    void anAnswerThatComesAfterItsSessionEnded() throws Exception {
+        clients[0].write("/x", 0, new byte[1], 0);
+        clients[0].fsync("/x");
+        CountDownLatch held = new CountDownLatch(1);
+        CountDownLatch lost = new CountDownLatch(1);
+        AtomicLong openNotBeforeNs = new AtomicLong();
+        ways[0].hook = txn -> {
+            if (putsSession(txn)) {
+                openNotBeforeNs.compareAndSet(0, System.nanoTime() + SECOND);
+                lost.countDown();
+                return System.nanoTime() < openNotBeforeNs.get() ? new Outcome.Unknown("slow") : null;
+            }
+            if (isBatch(txn) && held.getCount() > 0) {
+                Outcome late = cluster.store.commit(txn, SECOND);
+                held.countDown();
+                try {
+                    lost.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+                return late;
+            }
+            return null;
+        };
+        clients[0].mkdir("/first");
+        held.await();
+        clients[0].mkdir("/second");
+        cluster.store.revokeLease(cluster.store.range(new io.etcfs.core.record.Keys(TestCluster.NAME).session("n1"), null, 0, false, 0, SECOND).only().leaseId(), SECOND);
+        lost.await();
+        clients[0].mkdir("/third");
+        clients[0].fsync("/x");
+        assertEquals(List.of("first", "second", "third", "x"), clients[1].list("/"));
     }
 
     /** etcd is slow just after an outage: the new session does not end while tokens are taken back under it. */

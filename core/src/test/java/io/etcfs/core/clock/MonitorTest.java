@@ -1,0 +1,67 @@
+package io.etcfs.core.clock;
+
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+class MonitorTest {
+    /** As the clocks of production: a wait whose time is over returns at once, with the lock held all the time. */
+    private static final Clock CLOCK = new Clock() {
+        @Override
+        public long nowNs() {
+            return System.nanoTime();
+        }
+
+        @Override
+        public long realtimeNs() {
+            return 0;
+        }
+
+        @Override
+        public void await(Condition condition, long untilNs) throws InterruptedException {
+            long left = untilNs - nowNs();
+            if (left > 0) {
+                condition.awaitNanos(left);
+            }
+        }
+
+        @Override
+        public void sleep(long durationNs) throws InterruptedException {
+            TimeUnit.NANOSECONDS.sleep(durationNs);
+        }
+    };
+
+    @Test
+    @Timeout(20)
+    void whoWaitsForATimeThatIsOverLetsOthersIn() throws Exception {
+        Monitor monitor = new Monitor(CLOCK);
+        boolean[] go = {false};
+        CountDownLatch waits = new CountDownLatch(1);
+        CountDownLatch ended = new CountDownLatch(1);
+        Thread.ofPlatform().daemon().start(() -> {
+            monitor.lock();
+            try {
+                while (!go[0]) {
+                    monitor.awaitQuietly(monitor.nowNs() - 1);
+                    waits.countDown();
+                }
+            } finally {
+                monitor.unlock();
+            }
+            ended.countDown();
+        });
+        waits.await();
+        Thread other = Thread.ofPlatform().daemon().start(() -> {
+            monitor.lock();
+            go[0] = true;
+            monitor.changed();
+            monitor.unlock();
+        });
+        other.join(5_000);
+        assertTrue(!other.isAlive() && ended.await(5, TimeUnit.SECONDS), "the loop keeps the lock to itself");
+    }
+}
