@@ -212,7 +212,7 @@ final class Watches implements AutoCloseable {
         lock.lock();
         try {
             while (!closed && mine.failure == null) {
-                clock.await(changed, clock.nowNs() + TICK_NS);
+                clock.await(lock, changed, clock.nowNs() + TICK_NS);
                 long silentNs = clock.nowNs() - mine.heardAtNs;
                 if (byId.isEmpty()) {
                     mine.heardAtNs = clock.nowNs();

@@ -1,6 +1,7 @@
 package io.etcfs.core.clock;
 
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
 
 /**
  * All time and every timed wait of core. In production CLOCK_BOOTTIME (it goes on while the machine is suspended) and
@@ -13,8 +14,11 @@ public interface Clock {
     /** Wall-clock time in ns since the epoch, for timestamps of files. */
     long realtimeNs();
 
-    /** Waits on a condition whose lock the caller holds until signalled or {@code untilNs} on {@link #nowNs}; spurious returns are allowed. */
-    void await(Condition condition, long untilNs) throws InterruptedException;
+    /**
+     * Waits on a condition of {@code lock}, which the caller holds, until signalled or {@code untilNs} on {@link #nowNs}. May return early. Where that time
+     * is over it may return at once, without letting anybody else have the lock.
+     */
+    void await(Lock lock, Condition condition, long untilNs) throws InterruptedException;
 
     void sleep(long durationNs) throws InterruptedException;
 }

@@ -54,7 +54,7 @@ public final class Monitor {
     public void await(long untilNs) throws InterruptedException {
         waiters++;
         try {
-            clock.await(condition, Math.max(untilNs, clock.nowNs() + MIN_WAIT_NS));
+            clock.await(lock, condition, Math.max(untilNs, clock.nowNs() + MIN_WAIT_NS));
         } finally {
             waiters--;
         }

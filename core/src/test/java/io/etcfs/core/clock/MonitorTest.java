@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -22,7 +23,7 @@ class MonitorTest {
         }
 
         @Override
-        public void await(Condition condition, long untilNs) throws InterruptedException {
+        public void await(Lock lock, Condition condition, long untilNs) throws InterruptedException {
             long left = untilNs - nowNs();
             if (left > 0) {
                 condition.awaitNanos(left);

@@ -4,6 +4,7 @@ import io.etcfs.core.clock.Clock;
 import io.etcfs.linux.call.ProcessCalls;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
 
 /**
  * CLOCK_BOOTTIME and CLOCK_REALTIME.
@@ -25,7 +26,7 @@ public final class BootClock implements Clock {
     }
 
     @Override
-    public void await(Condition condition, long untilNs) throws InterruptedException {
+    public void await(Lock lock, Condition condition, long untilNs) throws InterruptedException {
         long left = untilNs - nowNs();
         while (left > 0) {
             if (condition.awaitNanos(Math.min(left, SLICE_NS)) > 0) {

@@ -55,8 +55,8 @@ class BootClockTest {
         lock.lock();
         try {
             long start = clock.nowNs();
-            clock.await(condition, start - 1);
-            clock.await(condition, start + 300 * MS);
+            clock.await(lock, condition, start - 1);
+            clock.await(lock, condition, start + 300 * MS);
             assertTrue(clock.nowNs() - start >= 300 * MS);
             Thread.ofVirtual().start(() -> {
                 lock.lock();
@@ -67,7 +67,7 @@ class BootClockTest {
                 }
             });
             start = clock.nowNs();
-            clock.await(condition, start + 10_000 * MS);
+            clock.await(lock, condition, start + 10_000 * MS);
             assertFalse(clock.nowNs() - start >= 5_000 * MS);
         } finally {
             lock.unlock();

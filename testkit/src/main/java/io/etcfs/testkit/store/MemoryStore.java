@@ -314,7 +314,7 @@ public final class MemoryStore implements MetadataStore {
                 if (nextNs == Long.MAX_VALUE) {
                     leasesChanged.await();
                 } else {
-                    clock.await(leasesChanged, nextNs + settings.leaseExpiryLateNs);
+                    clock.await(lock, leasesChanged, nextNs + settings.leaseExpiryLateNs);
                 }
             }
         } catch (InterruptedException e) {

@@ -4,6 +4,7 @@ import io.etcfs.core.clock.Clock;
 import java.time.Instant;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.Lock;
 
 /** The machine's real time, for tests against real servers. Does not go on while the machine is suspended. */
 public final class MonotonicClock implements Clock {
@@ -19,7 +20,7 @@ public final class MonotonicClock implements Clock {
     }
 
     @Override
-    public void await(Condition condition, long untilNs) throws InterruptedException {
+    public void await(Lock lock, Condition condition, long untilNs) throws InterruptedException {
         long left = untilNs - nowNs();
         // As the clock of production: nobody is let in by a wait that is over.
         if (left > 0) {

@@ -1,0 +1,90 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.session.StartException;
+import java.util.Random;
+
+/** One machine of the cluster: a daemon that can go and come back, its kernel, its network. */
+final class Machine {
+    private static final long DEADLINE_NS = 20_000_000_000L;
+
+    private final World world;
+    final String name;
+    final SimNetwork network;
+    private final Random random;
+    private final double drift;
+    private int started;
+    SimProcess daemon;
+    SimKernel kernel;
+    ClusterNode node;
+    private boolean up;
+    /** Why the daemon ended by itself; null: it did not. */
+    String stopped;
+
+    Machine(World world, String name, Random random) {
+        this.world = world;
+        this.name = name;
+        this.random = random;
+        this.drift = world.weather.has(Weather.Kind.DRIFT) ? (random.nextDouble() - 0.5) / 50 : 0;
+        this.network = new SimNetwork(world.scheduler, world.weather, new Random(random.nextLong()));
+    }
+
+    /** The daemon's name in the history. */
+    String process() {
+        return name + "." + started;
+    }
+
+    boolean up() {
+        return up;
+    }
+
+    /** Mounts, on a thread of the daemon's: {@link #up} says when it is done. */
+    void mount() {
+        started++;
+        stopped = null;
+        SimProcess process = new SimProcess(world.scheduler, process(), drift);
+        daemon = process;
+        SimStore store = new SimStore(world.store, process, network);
+        int power = world.power;
+        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(() -> world.power == power ? 1 : 0), process, process, new Random(random.nextLong())),
+                new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128), world.superblock);
+        ClusterNode mounted = node;
+        kernel = new SimKernel(process, world.weather, new Random(random.nextLong()), mounted);
+        mounted.attachKernel(kernel);
+        mounted.onStop(reason -> {
+            if (daemon == process) {
+                stopped = reason;
+                world.tell(process() + " stops: " + reason);
+                end();
+            }
+        });
+        process.start("mount", () -> {
+            try {
+                mounted.start();
+                up = true;
+                world.tell(process() + " is mounted");
+            } catch (StartException e) {
+                world.tell(process() + " can't be mounted: " + e.getMessage());
+                // Its session of before may still be there.
+                world.scheduler.after(500_000_000L, () -> {
+                    if (daemon == process) {
+                        end();
+                        mount();
+                    }
+                });
+            }
+        });
+    }
+
+    /** As SIGKILL. */
+    void end() {
+        if (daemon != null) {
+            SimProcess gone = daemon;
+            up = false;
+            daemon = null;
+            gone.kill();
+            kernel.abort();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.fs.Errno;
+import java.util.Map;
+
+/** An operation of a program, when it was called and returned, and what it answered. */
+final class Op {
+    enum Kind { LOOKUP, READDIR, STAT, READ, OPEN, CLOSE, FSYNC, CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, WRITE, APPEND, TRUNCATE, PUNCH }
+
+    final Kind kind;
+    /** Of the daemon that was asked: {@code n1.2} is the second of node n1. */
+    final String process;
+    /** The directory, or the file. */
+    final long ino;
+    final String name;
+    final long ino2;
+    final String name2;
+    final long offset;
+    final long length;
+    byte[] data;
+
+    /** Numbers that grow with time; {@code returned} is {@link Long#MAX_VALUE} until it has. */
+    long called;
+    long returned = Long.MAX_VALUE;
+    Errno error;
+    /** The daemon went before it answered. */
+    boolean gone;
+    long resultIno;
+    long resultSize;
+    int resultNlink;
+    Map<String, Long> listing;
+    /** Somebody changed the file's size meanwhile. */
+    boolean sizeChanged;
+
+    Op(Kind kind, String process, long ino, String name, long ino2, String name2, long offset, long length, byte[] data) {
+        this.kind = kind;
+        this.process = process;
+        this.ino = ino;
+        this.name = name;
+        this.ino2 = ino2;
+        this.name2 = name2;
+        this.offset = offset;
+        this.length = length;
+        this.data = data;
+    }
+
+    boolean refused(Errno... some) {
+        for (Errno e : some) {
+            if (e == error) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** It may have been carried out, in full, or not. */
+    boolean unknown() {
+        return gone || returned == Long.MAX_VALUE || error == Errno.EIO || error == Errno.ETIMEDOUT || error == Errno.EINTR;
+    }
+
+    boolean changes() {
+        return switch (kind) {
+            case LOOKUP, READDIR, STAT, READ, FSYNC, OPEN, CLOSE -> false;
+            case CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, WRITE, APPEND, TRUNCATE, PUNCH -> true;
+        };
+    }
+
+    boolean changesSize() {
+        return kind == Kind.WRITE || kind == Kind.APPEND || kind == Kind.TRUNCATE;
+    }
+
+    @Override
+    public String toString() {
+        StringBuilder s = new StringBuilder(process).append(' ').append(kind).append(' ').append(ino);
+        if (name != null) {
+            s.append('/').append(name);
+        }
+        if (ino2 != 0) {
+            s.append(" -> ").append(ino2).append('/').append(name2);
+        }
+        if (kind == Kind.READ || kind == Kind.WRITE || kind == Kind.PUNCH || kind == Kind.APPEND) {
+            s.append(" [").append(offset).append(", +").append(data == null || kind == Kind.READ ? length : data.length).append(')');
+        } else if (kind == Kind.TRUNCATE) {
+            s.append(" to ").append(length);
+        }
+        s.append(" = ");
+        if (gone || returned == Long.MAX_VALUE) {
+            return s.append("no answer").toString();
+        }
+        if (error != null) {
+            return s.append(error).toString();
+        }
+        return switch (kind) {
+            case LOOKUP, CREATE, MKDIR -> s.append(resultIno).toString();
+            case READDIR -> s.append(listing).toString();
+            case STAT -> s.append(resultSize).append(" bytes, nlink ").append(resultNlink).toString();
+            case READ -> s.append(data.length).append(" bytes ").append(runs(data)).toString();
+            case WRITE, APPEND -> s.append("ok ").append(runs(data)).toString();
+            default -> s.append("ok").toString();
+        };
+    }
+
+    /** Equal bytes as one: {@code 0x12, 7x100}. */
+    private static String runs(byte[] bytes) {
+        StringBuilder s = new StringBuilder("(");
+        for (int i = 0; i < bytes.length; ) {
+            int j = i;
+            while (j < bytes.length && bytes[j] == bytes[i]) {
+                j++;
+            }
+            s.append(i == 0 ? "" : ", ").append(bytes[i] & 0xff).append('x').append(j - i);
+            i = j;
+        }
+        return s.append(')').toString();
+    }
+}

@@ -1,0 +1,332 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.fs.Attributes;
+import io.etcfs.core.fs.Errno;
+import io.etcfs.core.fs.FsException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+
+/** A process on one machine that works in the filesystem, a random operation after the other. */
+final class Program {
+    private static final String[] NAMES = {"a", "b", "c", "d"};
+    private static final int MAX_OPEN = 3;
+    private static final int O_DSYNC = 010000;
+
+    private final World world;
+    private final Machine machine;
+    private final Random random;
+    private final int number;
+    private final Taste taste;
+    /** The daemon it works on; it ends when that ends. */
+    private final String process;
+    private final SimKernel kernel;
+    private final Map<Long, Long> open = new HashMap<>();
+    private final Set<Long> appending = new HashSet<>();
+    private final List<Long> directories = new ArrayList<>();
+    private final List<Long> files = new ArrayList<>();
+    private byte next;
+
+    /** What a run's programs like to do: a weight for each kind of operation. */
+    record Taste(Map<Op.Kind, Integer> weights, int fileBytes, int pauseMs) {
+        static Taste draw(Random random) {
+            Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
+            for (Op.Kind k : Op.Kind.values()) {
+                int usual = switch (k) {
+                    case LOOKUP, CREATE, WRITE, READ, OPEN -> 6;
+                    case STAT, UNLINK, RENAME, FSYNC, CLOSE -> 3;
+                    default -> 2;
+                };
+                w.put(k, random.nextInt(5) == 0 ? 0 : random.nextInt(usual * 3));
+            }
+            w.put(Op.Kind.CREATE, 1 + w.get(Op.Kind.CREATE));
+            w.put(Op.Kind.LOOKUP, 1 + w.get(Op.Kind.LOOKUP));
+            return new Taste(w, random.nextBoolean() ? 9_000 : 40_000, random.nextBoolean() ? 2 : 60);
+        }
+    }
+
+    Program(World world, Machine machine, int number, Random random, Taste taste) {
+        this.world = world;
+        this.machine = machine;
+        this.number = number;
+        this.random = random;
+        this.taste = taste;
+        this.process = machine.process();
+        this.kernel = machine.kernel;
+        this.next = (byte) (number * 40 + random.nextInt(40));
+    }
+
+    Set<Long> inUse() {
+        Set<Long> all = new HashSet<>(open.keySet());
+        all.addAll(directories);
+        all.addAll(files);
+        return all;
+    }
+
+    private boolean over() {
+        return machine.kernel != kernel || !machine.up();
+    }
+
+    void run(int operations) {
+        try {
+            directories.add(1L);
+            for (int i = 0; i < operations && !over(); i++) {
+                step();
+                if (random.nextInt(3) == 0) {
+                    world.scheduler.sleep(random.nextLong(taste.pauseMs * 1_000_000L));
+                }
+            }
+            for (long ino : List.copyOf(open.keySet())) {
+                close(ino);
+            }
+        } catch (SimKernel.Gone e) {
+            // The daemon went; another program may work on the next.
+        }
+    }
+
+    private interface Body {
+        void run() throws FsException;
+    }
+
+    private Op op(Op.Kind kind, long ino, String name, long ino2, String name2, long offset, long length, byte[] data) {
+        return new Op(kind, process, ino, name, ino2, name2, offset, length, data);
+    }
+
+    private boolean done(Op op, Body body) {
+        world.called(op);
+        try {
+            body.run();
+            world.returned(op);
+            return true;
+        } catch (FsException e) {
+            op.error = e.errno();
+            world.returned(op);
+            return false;
+        } catch (SimKernel.Gone e) {
+            op.gone = true;
+            world.returned(op);
+            throw e;
+        }
+    }
+
+    private Op.Kind kind() {
+        int sum = taste.weights.values().stream().mapToInt(i -> i).sum();
+        int at = random.nextInt(sum);
+        for (Map.Entry<Op.Kind, Integer> e : taste.weights.entrySet()) {
+            at -= e.getValue();
+            if (at < 0) {
+                return e.getKey();
+            }
+        }
+        throw new IllegalStateException();
+    }
+
+    private <T> T any(List<T> some) {
+        return some.get(random.nextInt(some.size()));
+    }
+
+    private void step() {
+        long dir = any(directories);
+        String name = NAMES[random.nextInt(NAMES.length)];
+        switch (kind()) {
+            case LOOKUP -> lookup(dir, name);
+            case READDIR -> {
+                Op op = op(Op.Kind.READDIR, dir, null, 0, null, 0, 0, null);
+                done(op, () -> op.listing = kernel.readdir(dir));
+            }
+            case STAT -> {
+                long ino = files.isEmpty() || random.nextInt(3) == 0 ? dir : any(files);
+                Op op = op(Op.Kind.STAT, ino, null, 0, null, 0, 0, null);
+                done(op, () -> {
+                    Attributes a = kernel.stat(ino);
+                    op.resultSize = a.size();
+                    op.resultNlink = a.nlink();
+                });
+            }
+            case CREATE -> {
+                Op op = op(Op.Kind.CREATE, dir, name, 0, null, 0, 0, null);
+                long[] handle = {0};
+                if (done(op, () -> {
+                    SimKernel.Made made = kernel.create(dir, name);
+                    op.resultIno = made.ino();
+                    handle[0] = made.handle();
+                })) {
+                    files.add(op.resultIno);
+                    open.put(op.resultIno, handle[0]);
+                }
+            }
+            case MKDIR -> {
+                Op op = op(Op.Kind.MKDIR, dir, name, 0, null, 0, 0, null);
+                if (done(op, () -> op.resultIno = kernel.mkdir(dir, name))) {
+                    directories.add(op.resultIno);
+                }
+            }
+            case LINK -> {
+                if (!files.isEmpty()) {
+                    long ino = any(files);
+                    done(op(Op.Kind.LINK, ino, null, dir, name, 0, 0, null), () -> kernel.link(ino, dir, name));
+                }
+            }
+            case UNLINK -> done(op(Op.Kind.UNLINK, dir, name, 0, null, 0, 0, null), () -> kernel.remove(dir, name, false));
+            case RMDIR -> done(op(Op.Kind.RMDIR, dir, name, 0, null, 0, 0, null), () -> kernel.remove(dir, name, true));
+            case RENAME -> {
+                long to = any(directories);
+                String toName = NAMES[random.nextInt(NAMES.length)];
+                if (dir != to || !name.equals(toName)) {
+                    done(op(Op.Kind.RENAME, dir, name, to, toName, 0, 0, null), () -> kernel.rename(dir, name, to, toName));
+                }
+            }
+            case OPEN -> {
+                if (!files.isEmpty()) {
+                    open(any(files));
+                }
+            }
+            case CLOSE -> {
+                if (!open.isEmpty()) {
+                    close(any(openFiles()));
+                }
+            }
+            case FSYNC -> {
+                if (!open.isEmpty()) {
+                    long ino = any(openFiles());
+                    done(op(Op.Kind.FSYNC, ino, null, 0, null, 0, 0, null), () -> kernel.fsync(ino, open.get(ino)));
+                }
+            }
+            case READ -> read();
+            case WRITE -> write();
+            case APPEND -> append();
+            case TRUNCATE -> {
+                if (!files.isEmpty()) {
+                    long ino = any(files);
+                    long size = random.nextInt(taste.fileBytes);
+                    done(op(Op.Kind.TRUNCATE, ino, null, 0, null, 0, size, null), () -> kernel.truncate(ino, size));
+                }
+            }
+            case PUNCH -> {
+                if (!open.isEmpty()) {
+                    long ino = any(openFiles());
+                    long offset = random.nextInt(taste.fileBytes);
+                    long length = 1 + random.nextInt(10_000);
+                    done(op(Op.Kind.PUNCH, ino, null, 0, null, offset, length, null), () -> kernel.punch(ino, open.get(ino), offset, length));
+                }
+            }
+        }
+        if (random.nextInt(30) == 0) {
+            world.shrink(machine);
+        }
+    }
+
+    private List<Long> openFiles() {
+        List<Long> all = new ArrayList<>(open.keySet());
+        all.sort(null);
+        return all;
+    }
+
+    private void lookup(long dir, String name) {
+        Op op = op(Op.Kind.LOOKUP, dir, name, 0, null, 0, 0, null);
+        done(op, () -> {
+            op.resultIno = kernel.lookup(dir, name);
+            if (op.resultIno == 0) {
+                throw new FsException(Errno.ENOENT);
+            }
+        });
+        if (op.resultIno != 0 && !files.contains(op.resultIno) && !directories.contains(op.resultIno)) {
+            if (kernel.isDirectory(op.resultIno)) {
+                directories.add(op.resultIno);
+            } else {
+                files.add(op.resultIno);
+            }
+        }
+    }
+
+    private void open(long ino) {
+        if (open.containsKey(ino) || open.size() >= MAX_OPEN) {
+            return;
+        }
+        boolean append = random.nextInt(4) == 0;
+        Op op = op(Op.Kind.OPEN, ino, null, 0, null, 0, 0, null);
+        long[] handle = {0};
+        if (done(op, () -> handle[0] = kernel.open(ino, append ? SimKernel.O_APPEND : 0))) {
+            open.put(ino, handle[0]);
+            if (append) {
+                appending.add(ino);
+            }
+        }
+    }
+
+    private void close(long ino) {
+        long handle = open.remove(ino);
+        appending.remove(ino);
+        done(op(Op.Kind.CLOSE, ino, null, 0, null, 0, 0, null), () -> kernel.close(ino, handle));
+    }
+
+    private void read() {
+        if (open.isEmpty()) {
+            return;
+        }
+        long ino = any(openFiles());
+        long offset = random.nextInt(taste.fileBytes);
+        boolean direct = appending.contains(ino) || random.nextInt(4) == 0;
+        int length = direct ? 1 + random.nextInt(20_000) : 1 + random.nextInt((int) (SimKernel.PAGE - offset % SimKernel.PAGE));
+        Op op = op(Op.Kind.READ, ino, null, 0, null, offset, length, null);
+        done(op, () -> op.data = direct ? kernel.readDirect(ino, open.get(ino), offset, length) : kernel.read(ino, open.get(ino), offset, length));
+    }
+
+    private byte[] fresh(int length) {
+        byte[] data = new byte[length];
+        if (++next == 0) {
+            next++;
+        }
+        Arrays.fill(data, next);
+        return data;
+    }
+
+    private void write() {
+        if (open.isEmpty()) {
+            return;
+        }
+        long ino = any(openFiles());
+        if (appending.contains(ino)) {
+            append();
+            return;
+        }
+        long offset = random.nextInt(4) == 0 ? random.nextInt(taste.fileBytes / 4096 + 1) * 4096L : random.nextInt(taste.fileBytes);
+        int length = random.nextInt(4) == 0 ? 4096 * (1 + random.nextInt(3)) : 1 + random.nextInt(9_000);
+        if (random.nextInt(3) == 0) {
+            long at = offset;
+            Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, fresh(length));
+            int flags = 040000 | (random.nextInt(3) == 0 ? O_DSYNC : 0);
+            done(op, () -> kernel.writeDirect(ino, open.get(ino), at, op.data, flags));
+            return;
+        }
+        long end = offset + length;
+        while (offset < end && !over()) {
+            long at = offset;
+            byte[] data = fresh((int) (end - at));
+            Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, data);
+            if (!done(op, () -> kernel.write(ino, open.get(ino), at, data, n -> op.data = Arrays.copyOf(data, n)))) {
+                return;
+            }
+            offset += op.data.length;
+        }
+    }
+
+    private void append() {
+        List<Long> some = new ArrayList<>(appending);
+        if (some.isEmpty()) {
+            return;
+        }
+        some.sort(null);
+        long ino = any(some);
+        if (kernel.end(ino) > taste.fileBytes) {
+            return;
+        }
+        Op op = op(Op.Kind.APPEND, ino, null, 0, null, 0, 0, fresh(1 + random.nextInt(3_000)));
+        done(op, () -> kernel.writeDirect(ino, open.get(ino), kernel.end(ino), op.data, SimKernel.O_APPEND));
+    }
+}

@@ -1,0 +1,436 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.fs.Errno;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+
+/**
+ * What a filesystem is, as a value: a state, and for each operation with its result whether it could have been carried out there and what the state is then.
+ * Inodes go by the numbers that the real one gave them.
+ */
+final class Reference {
+    /** An inode. Not changed once it is in a state. */
+    private static final class Node {
+        boolean directory;
+        int nlink;
+        /** Handles on any node. */
+        int opens;
+        Map<String, Long> names = Map.of();
+        byte[] bytes = {};
+
+        Node copy() {
+            Node n = new Node();
+            n.directory = directory;
+            n.nlink = nlink;
+            n.opens = opens;
+            n.names = names;
+            n.bytes = bytes;
+            return n;
+        }
+
+        Node linked(int by) {
+            Node n = copy();
+            n.nlink += by;
+            return n;
+        }
+
+        Node opened(int by) {
+            Node n = copy();
+            n.opens += by;
+            return n;
+        }
+
+        Node with(String name, Long ino) {
+            Node n = copy();
+            n.names = new TreeMap<>(names);
+            if (ino == null) {
+                n.names.remove(name);
+            } else {
+                n.names.put(name, ino);
+            }
+            return n;
+        }
+
+        Node sized(int size) {
+            Node n = copy();
+            n.bytes = Arrays.copyOf(bytes, size);
+            return n;
+        }
+
+        Node written(int offset, byte[] data) {
+            Node n = sized(Math.max(bytes.length, offset + data.length));
+            System.arraycopy(data, 0, n.bytes, offset, data.length);
+            return n;
+        }
+
+        @Override
+        public int hashCode() {
+            return ((nlink * 31 + opens) * 31 + names.hashCode()) * 31 + Arrays.hashCode(bytes);
+        }
+
+        @Override
+        public boolean equals(Object o) {
+            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.opens == opens && n.names.equals(names) && Arrays.equals(n.bytes, bytes);
+        }
+    }
+
+    /** With those that have no name any more: what has them open, or only remembers them, may go on with them or be refused. */
+    private final Map<Long, Node> nodes;
+    /** Bytes that lost writes may have left in place: each may be read where it is, or not. */
+    private final List<Op> strays;
+
+    private Reference(Map<Long, Node> nodes, List<Op> strays) {
+        this.nodes = nodes;
+        this.strays = strays;
+    }
+
+    /** The empty filesystem. */
+    static Reference empty() {
+        Node root = new Node();
+        root.directory = true;
+        root.nlink = 2;
+        return new Reference(Map.of(1L, root), List.of());
+    }
+
+    Reference withStrays(List<Op> lostWrites) {
+        return new Reference(nodes, lostWrites);
+    }
+
+    /** As another node or a restarted one finds it: nobody has anything open. */
+    Reference closed() {
+        Map<Long, Node> all = new HashMap<>();
+        nodes.forEach((ino, n) -> {
+            if (n.nlink > 0) {
+                all.put(ino, n.opened(-n.opens));
+            }
+        });
+        return new Reference(all, List.of());
+    }
+
+    /** Builds a state from what is stored. */
+    static final class Builder {
+        private final Map<Long, Node> nodes = new HashMap<>();
+
+        void add(long ino, boolean directory, int nlink, byte[] bytes) {
+            Node n = new Node();
+            n.directory = directory;
+            n.nlink = nlink;
+            n.bytes = bytes;
+            if (nlink > 0) {
+                nodes.put(ino, n);
+            }
+        }
+
+        void name(long dir, String name, long ino) {
+            nodes.put(dir, nodes.get(dir).with(name, ino));
+        }
+
+        boolean has(long ino) {
+            return nodes.containsKey(ino);
+        }
+
+        Reference build() {
+            return new Reference(nodes, List.of());
+        }
+    }
+
+    private Reference set(Object... inosAndNodes) {
+        Map<Long, Node> all = new HashMap<>(nodes);
+        for (int i = 0; i < inosAndNodes.length; i += 2) {
+            all.put((Long) inosAndNodes[i], (Node) inosAndNodes[i + 1]);
+        }
+        return new Reference(all, strays);
+    }
+
+    private boolean livingDirectory(long ino) {
+        Node n = nodes.get(ino);
+        return n != null && n.directory && n.nlink > 0;
+    }
+
+    /** The state after the operation had the result that it had, or null: it can't have, here. */
+    Reference after(Op op) {
+        if (op.unknown()) {
+            Reference done = effect(op);
+            return done == null ? this : done;
+        }
+        return switch (op.kind) {
+            case LOOKUP -> op.refused(Errno.ENOENT, Errno.ESTALE) ? livingDirectory(op.ino) && name(op.ino, op.name) != 0 ? null : this
+                    : op.error == null && name(op.ino, op.name) == op.resultIno ? this : null;
+            case READDIR -> op.refused(Errno.ENOENT, Errno.ESTALE) ? livingDirectory(op.ino) ? null : this
+                    : op.error == null && (livingDirectory(op.ino) ? nodes.get(op.ino).names : Map.of()).equals(op.listing) ? this : null;
+            case STAT -> stat(op);
+            case READ -> read(op);
+            case OPEN -> {
+                Node n = nodes.get(op.ino);
+                if (op.error != null) {
+                    // An inode without a name is not opened any more, whoever has it open.
+                    yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+                }
+                yield n != null && !n.directory ? effect(op) : null;
+            }
+            case CREATE, MKDIR -> {
+                if (op.error == null) {
+                    yield livingDirectory(op.ino) && name(op.ino, op.name) == 0 && !nodes.containsKey(op.resultIno) ? effect(op) : null;
+                }
+                yield op.refused(Errno.EEXIST) ? name(op.ino, op.name) != 0 ? this : null : op.refused(Errno.ENOENT, Errno.ESTALE) && !livingDirectory(op.ino) ? this : null;
+            }
+            case LINK -> {
+                Node n = nodes.get(op.ino);
+                if (op.error == null) {
+                    yield n != null && n.nlink > 0 && livingDirectory(op.ino2) && name(op.ino2, op.name2) == 0 ? effect(op) : null;
+                }
+                yield op.refused(Errno.EEXIST) ? name(op.ino2, op.name2) != 0 ? this : null
+                        : op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0 || !livingDirectory(op.ino2)) ? this : null;
+            }
+            case UNLINK -> {
+                Node n = nodes.get(name(op.ino, op.name));
+                if (op.error == null) {
+                    yield n != null && !n.directory ? effect(op) : null;
+                }
+                yield op.refused(Errno.ENOENT, Errno.ESTALE) ? n == null ? this : null : op.refused(Errno.EISDIR) && n != null && n.directory ? this : null;
+            }
+            case RMDIR -> {
+                Node n = nodes.get(name(op.ino, op.name));
+                if (op.error == null) {
+                    yield n != null && n.directory && n.names.isEmpty() ? effect(op) : null;
+                }
+                yield op.refused(Errno.ENOENT, Errno.ESTALE) ? n == null ? this : null : op.refused(Errno.ENOTDIR) ? n != null && !n.directory ? this : null
+                        : op.refused(Errno.ENOTEMPTY) && n != null && n.directory && !n.names.isEmpty() ? this : null;
+            }
+            case RENAME -> rename(op);
+            case WRITE, APPEND, PUNCH, TRUNCATE -> {
+                Node n = nodes.get(op.ino);
+                if (op.error == null) {
+                    yield n != null && !n.directory ? effect(op) : null;
+                }
+                yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+            }
+            case FSYNC -> op.error == null ? this : null;
+            case CLOSE -> op.error == null ? effect(op) : null;
+        };
+    }
+
+    private long name(long dir, String name) {
+        Node d = nodes.get(dir);
+        return d == null ? 0 : d.names.getOrDefault(name, 0L);
+    }
+
+    private Reference stat(Op op) {
+        Node n = nodes.get(op.ino);
+        if (op.error != null) {
+            return op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+        }
+        if (n == null || n.nlink == 0 && (n.directory || op.resultNlink != 0)) {
+            // A removed directory is answered from what was known last.
+            return op.resultNlink == 0 ? this : null;
+        }
+        return op.resultNlink == n.nlink && (n.directory || op.resultSize == n.bytes.length) ? this : null;
+    }
+
+    private Reference read(Op op) {
+        Node n = nodes.get(op.ino);
+        if (op.error != null) {
+            return op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+        }
+        if (n == null) {
+            return null;
+        }
+        int there = (int) Math.max(0, Math.min(op.length, n.bytes.length - op.offset));
+        // The kernel looks at size and pages at two times: while somebody changes the size, the end may be that of either.
+        if (op.data.length != there && !op.sizeChanged) {
+            return null;
+        }
+        for (int i = 0; i < op.data.length; i++) {
+            byte expected = i < there ? n.bytes[(int) op.offset + i] : 0;
+            if (op.data[i] != expected && !stray(op.ino, op.offset + i, op.data[i])) {
+                return null;
+            }
+        }
+        return this;
+    }
+
+    private boolean stray(long ino, long at, byte value) {
+        for (Op w : strays) {
+            if (w.ino == ino) {
+                long from = w.kind == Op.Kind.APPEND ? Long.MIN_VALUE : w.offset;
+                if (w.kind == Op.Kind.APPEND && indexOf(w.data, value) || at >= from && at < from + w.data.length && w.data[(int) (at - from)] == value) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    private static boolean indexOf(byte[] data, byte value) {
+        for (byte b : data) {
+            if (b == value) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private Reference rename(Op op) {
+        Node n = nodes.get(name(op.ino, op.name));
+        Node target = nodes.get(name(op.ino2, op.name2));
+        if (op.error != null) {
+            boolean possible = switch (op.error) {
+                case ENOENT, ESTALE -> n == null || !livingDirectory(op.ino2);
+                case ENOTDIR -> target != null && !target.directory;
+                case EISDIR -> target != null && target.directory;
+                case ENOTEMPTY -> target != null && !target.names.isEmpty() || n != null && isBelow(op.ino, name(op.ino2, op.name2));
+                case EINVAL -> n != null && n.directory && isBelow(op.ino2, name(op.ino, op.name));
+                default -> false;
+            };
+            return possible ? this : null;
+        }
+        if (n == null || !livingDirectory(op.ino2) || target != null && (target.directory != n.directory || target != n && !target.names.isEmpty())
+                || n.directory && isBelow(op.ino2, name(op.ino, op.name))) {
+            return null;
+        }
+        return effect(op);
+    }
+
+    /** Whether {@code ino} is {@code above}, or in it. */
+    private boolean isBelow(long ino, long above) {
+        long at = ino;
+        for (int depth = 0; depth < 50; depth++) {
+            if (at == above) {
+                return true;
+            }
+            long child = at;
+            at = nodes.entrySet().stream().filter(e -> e.getValue().names.containsValue(child) && e.getValue().directory).mapToLong(Map.Entry::getKey).findFirst().orElse(0);
+            if (at == 0) {
+                return false;
+            }
+        }
+        return false;
+    }
+
+    /** The change, if the operation is possible here; null if not, or if it changes nothing that is known. */
+    private Reference effect(Op op) {
+        Node n = nodes.get(op.ino);
+        switch (op.kind) {
+            case CREATE, MKDIR -> {
+                if (!livingDirectory(op.ino) || name(op.ino, op.name) != 0 || op.resultIno == 0) {
+                    return null;
+                }
+                Node made = new Node();
+                made.directory = op.kind == Op.Kind.MKDIR;
+                made.nlink = made.directory ? 2 : 1;
+                made.opens = made.directory ? 0 : 1;
+                return set(op.ino, n.with(op.name, op.resultIno).linked(made.directory ? 1 : 0), op.resultIno, made);
+            }
+            case LINK -> {
+                if (n == null || n.nlink == 0 || !livingDirectory(op.ino2) || name(op.ino2, op.name2) != 0) {
+                    return null;
+                }
+                return set(op.ino, n.linked(1), op.ino2, nodes.get(op.ino2).with(op.name2, op.ino));
+            }
+            case UNLINK, RMDIR -> {
+                long ino = name(op.ino, op.name);
+                Node gone = nodes.get(ino);
+                if (gone == null || gone.directory != (op.kind == Op.Kind.RMDIR) || !gone.names.isEmpty()) {
+                    return null;
+                }
+                return set(op.ino, n.with(op.name, null).linked(gone.directory ? -1 : 0), ino, gone.linked(gone.directory ? -2 : -1));
+            }
+            case RENAME -> {
+                return renamed(op);
+            }
+            case OPEN -> {
+                return n == null ? null : set(op.ino, n.opened(1));
+            }
+            case CLOSE -> {
+                return n == null || n.opens == 0 ? this : set(op.ino, n.opened(-1));
+            }
+            case WRITE -> {
+                return n == null ? null : set(op.ino, n.written((int) op.offset, op.data));
+            }
+            case APPEND -> {
+                return n == null ? null : set(op.ino, n.written(n.bytes.length, op.data));
+            }
+            case TRUNCATE -> {
+                return n == null ? null : set(op.ino, n.sized((int) op.length));
+            }
+            case PUNCH -> {
+                int to = n == null ? 0 : (int) Math.min(n.bytes.length, op.offset + op.length);
+                return n == null ? null : op.offset >= to ? this : set(op.ino, n.written((int) op.offset, new byte[to - (int) op.offset]));
+            }
+            default -> {
+                return this;
+            }
+        }
+    }
+
+    private Reference renamed(Op op) {
+        long ino = name(op.ino, op.name);
+        long over = name(op.ino2, op.name2);
+        Node moved = nodes.get(ino);
+        Node target = nodes.get(over);
+        if (moved == null || !livingDirectory(op.ino2) || target != null && (target.directory != moved.directory || ino != over && !target.names.isEmpty())
+                || moved.directory && isBelow(op.ino2, ino)) {
+            return null;
+        }
+        if (ino == over) {
+            return this;
+        }
+        Reference r = set(op.ino, nodes.get(op.ino).with(op.name, null).linked(moved.directory ? -1 : 0));
+        Node to = r.nodes.get(op.ino2);
+        to = to.with(op.name2, ino).linked((moved.directory ? 1 : 0) - (target != null && target.directory ? 1 : 0));
+        r = r.set(op.ino2, to);
+        return target == null ? r : r.set(over, target.linked(target.directory ? -2 : -1));
+    }
+
+    boolean has(long ino) {
+        return nodes.containsKey(ino);
+    }
+
+    Set<Long> inodes() {
+        return nodes.keySet();
+    }
+
+    List<Long> named(long dir, String name) {
+        long ino = name(dir, name);
+        return ino == 0 ? List.of() : List.of(ino);
+    }
+
+    /** Whether what is stored is this, and if not, what is different. Bytes that lost writes may have left count as either. */
+    String difference(Reference stored) {
+        Reference mine = closed();
+        if (!mine.nodes.keySet().equals(stored.nodes.keySet())) {
+            return "inodes " + new java.util.TreeSet<>(mine.nodes.keySet()) + " expected, stored are " + new java.util.TreeSet<>(stored.nodes.keySet());
+        }
+        for (Map.Entry<Long, Node> e : mine.nodes.entrySet()) {
+            Node a = e.getValue();
+            Node b = stored.nodes.get(e.getKey());
+            if (a.directory != b.directory || a.nlink != b.nlink || !a.names.equals(b.names) || a.bytes.length != b.bytes.length) {
+                return "inode " + e.getKey() + ": " + describe(a) + " expected, stored is " + describe(b);
+            }
+            for (int i = 0; i < a.bytes.length; i++) {
+                if (a.bytes[i] != b.bytes[i] && !stray(e.getKey(), i, b.bytes[i])) {
+                    return "inode " + e.getKey() + " at " + i + ": " + a.bytes[i] + " expected, stored is " + b.bytes[i];
+                }
+            }
+        }
+        return null;
+    }
+
+    private static String describe(Node n) {
+        return (n.directory ? "directory " + n.names : n.bytes.length + " bytes") + ", nlink " + n.nlink;
+    }
+
+    @Override
+    public int hashCode() {
+        return nodes.hashCode();
+    }
+
+    @Override
+    public boolean equals(Object o) {
+        return o instanceof Reference r && r.nodes.equals(nodes);
+    }
+}

@@ -1,0 +1,691 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.fs.Attributes;
+import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.Errno;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.fs.MustWait;
+import io.etcfs.core.fs.Operations;
+import io.etcfs.core.kernel.KernelCache;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.IntConsumer;
+
+/**
+ * The kernel of one mount, as far as coherence needs it: names, attributes and pages it caches and for how long, the locks it holds while it asks (a directory's
+ * for LOOKUP and changes, an inode's for writes, a page's for READ and partial WRITE), notifications that wait for those locks, and answers that it
+ * takes in late. From Linux 6.18, fs/fuse.
+ */
+final class SimKernel implements KernelCache {
+    static final int PAGE = 4096;
+    private static final int O_RDWR = 2;
+    private static final int O_CREAT_EXCL = 0300;
+    static final int O_APPEND = 02000;
+    private static final long MS = 1_000_000L;
+    private static final long LIMIT_NS = 120_000 * MS;
+
+    private final SimProcess daemon;
+    private final Scheduler scheduler;
+    private final Weather weather;
+    private final Random random;
+    private final ClusterNode node;
+    private boolean aborted;
+    private long version;
+    private final Set<Answer<?>> waiting = new HashSet<>();
+
+    private record Name(long dir, String name) {}
+
+    /** {@code ino} 0: there is no such name. */
+    private record Dentry(long ino, long untilNs) {}
+
+    /** What is known of an inode while the kernel has a reference. */
+    private static final class Known {
+        final long ino;
+        boolean directory;
+        long lookups;
+        long size;
+        Attributes attributes;
+        long attributesUntilNs;
+        /** Somebody here is changing the size: answers do not tell it (FUSE_I_SIZE_UNSTABLE). */
+        boolean unstable;
+        /** Raised by whatever makes answers that are on their way too old. */
+        long version;
+        final TreeMap<Long, byte[]> pages = new TreeMap<>();
+        final Map<Long, ReentrantLock> pageLocks = new HashMap<>();
+        final ReentrantReadWriteLock names = new ReentrantReadWriteLock();
+        final ReentrantLock contents = new ReentrantLock();
+
+        Known(long ino) {
+            this.ino = ino;
+        }
+
+        ReentrantLock page(long number) {
+            return pageLocks.computeIfAbsent(number, n -> new ReentrantLock());
+        }
+    }
+
+    private final Map<Name, Dentry> dentries = new HashMap<>();
+    private final Map<Long, Known> inodes = new HashMap<>();
+
+    /** The daemon is gone: what becomes of a request is not known. */
+    static final class Gone extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        Gone() {
+            super("ENOTCONN", null, false, false);
+        }
+    }
+
+    SimKernel(SimProcess daemon, Weather weather, Random random, ClusterNode node) {
+        this.daemon = daemon;
+        this.scheduler = daemon.scheduler();
+        this.weather = weather;
+        this.random = random;
+        this.node = node;
+        known(1).lookups = 1;
+        known(1).directory = true;
+    }
+
+    private Known known(long ino) {
+        return inodes.computeIfAbsent(ino, Known::new);
+    }
+
+    boolean isDirectory(long ino) {
+        return known(ino).directory;
+    }
+
+    boolean knows(long ino) {
+        Known k = inodes.get(ino);
+        return k != null && k.lookups > 0;
+    }
+
+    private long lateNs() {
+        return weather.has(Weather.Kind.SLOW_KERNEL) && random.nextInt(4) == 0 ? random.nextLong(25 * MS) : random.nextLong(20_000);
+    }
+
+    // ---- requests
+
+    private interface Request<R> {
+        R ask(Operations fs, Call call) throws FsException;
+    }
+
+    private record Reply<R>(R value, FsException refused) {}
+
+    /** Has a thread of the daemon answer: at once on the reader, or on one that may wait. */
+    private <R> R ask(Request<R> request) throws FsException {
+        if (aborted) {
+            throw new Gone();
+        }
+        Answer<Reply<R>> answer = new Answer<>();
+        waiting.add(answer);
+        boolean reader = random.nextInt(4) != 0;
+        daemon.start("request", () -> {
+            Reply<R> reply = null;
+            Call call = new Call(1, 0, 0, 1, !reader, Call.Interruption.NEVER);
+            try {
+                try {
+                    reply = answered(request, call);
+                } catch (MustWait e) {
+                    replied(call);
+                    call = call.waiting();
+                    reply = answered(request, call);
+                }
+            } catch (IllegalStateException e) {
+                scheduler.failed(e);
+            }
+            if (random.nextInt(8) == 0) {
+                daemon.sleep(random.nextLong(2 * MS));
+            }
+            Reply<R> written = reply;
+            scheduler.after(lateNs(), () -> answer.give(written));
+            replied(call);
+        });
+        boolean given = answer.await(scheduler, scheduler.nowNs() + LIMIT_NS);
+        waiting.remove(answer);
+        if (!given) {
+            throw new IllegalStateException("a request has no answer after " + LIMIT_NS / MS + " ms");
+        }
+        if (answer.value() == null) {
+            throw new Gone();
+        }
+        if (answer.value().refused != null) {
+            throw answer.value().refused;
+        }
+        return answer.value().value;
+    }
+
+    private <R> Reply<R> answered(Request<R> request, Call call) {
+        try {
+            return new Reply<>(request.ask(node, call), null);
+        } catch (FsException e) {
+            return new Reply<>(null, e);
+        }
+    }
+
+    private void replied(Call call) {
+        if (call.hasGrants()) {
+            node.replied(call);
+        }
+    }
+
+    /** The connection ends: nobody gets an answer any more. */
+    @Override
+    public void abort() {
+        aborted = true;
+        List.copyOf(waiting).forEach(a -> a.give(null));
+    }
+
+    // ---- notifications, each on a thread of the daemon's
+
+    @Override
+    public boolean canExpireEntries() {
+        return true;
+    }
+
+    private void notification(Runnable body, Runnable done) {
+        long late = lateNs();
+        daemon.start("notify", () -> {
+            scheduler.sleep(late);
+            body.run();
+            done.run();
+        });
+    }
+
+    @Override
+    public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
+        notification(() -> {
+            Known parent = inodes.get(parentIno);
+            if (parent != null) {
+                parent.names.writeLock().lock();
+                dentries.remove(new Name(parentIno, new String(name, StandardCharsets.UTF_8)));
+                parent.names.writeLock().unlock();
+            }
+        }, done);
+    }
+
+    @Override
+    public void invalidateAttributes(long ino, Runnable done) {
+        notification(() -> {
+            Known k = inodes.get(ino);
+            if (k != null) {
+                k.version = ++version;
+                k.attributesUntilNs = 0;
+            }
+        }, done);
+    }
+
+    @Override
+    public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
+        invalidatePages(ino, offsetBytes, lengthBytes, () -> {}, done);
+    }
+
+    @Override
+    public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable sending, Runnable done) {
+        notification(() -> {
+            sending.run();
+            Known k = inodes.get(ino);
+            if (k == null) {
+                return;
+            }
+            k.version = ++version;
+            k.attributesUntilNs = 0;
+            long from = offsetBytes / PAGE;
+            long to = lengthBytes == 0 ? Long.MAX_VALUE : (offsetBytes + lengthBytes - 1) / PAGE;
+            Set<Long> there = new java.util.TreeSet<>(k.pages.keySet());
+            there.addAll(k.pageLocks.keySet());
+            for (long page : there) {
+                if (page >= from && page <= to) {
+                    ReentrantLock lock = k.page(page);
+                    lock.lock();
+                    k.pages.remove(page);
+                    lock.unlock();
+                }
+            }
+        }, done);
+    }
+
+    // ---- what answers say
+
+    private Known entry(Name name, Operations.Entry e, long askedVersion) {
+        long now = scheduler.nowNs();
+        dentries.put(name, new Dentry(e.attributes() == null ? 0 : e.ino(), now + e.entryValidNs()));
+        if (e.attributes() == null) {
+            return null;
+        }
+        Known k = known(e.ino());
+        k.lookups++;
+        k.directory = (e.attributes().mode() & 0170000) == 0040000;
+        attributes(k, e.attributes(), e.attributesValidNs(), askedVersion);
+        return k;
+    }
+
+    private void attributes(Known k, Attributes a, long validNs, long askedVersion) {
+        if (k.version > askedVersion || k.unstable) {
+            k.attributesUntilNs = 0;
+            return;
+        }
+        k.attributes = a;
+        k.attributesUntilNs = scheduler.nowNs() + validNs;
+        resize(k, a.size());
+    }
+
+    /** A file that became shorter loses the pages behind its end, and what the last one has there. */
+    private void resize(Known k, long size) {
+        if (size < k.size) {
+            k.pages.tailMap(size / PAGE + (size % PAGE == 0 ? 0 : 1), true).clear();
+            byte[] last = k.pages.get(size / PAGE);
+            if (last != null) {
+                Arrays.fill(last, (int) (size % PAGE), PAGE, (byte) 0);
+            }
+        }
+        k.size = size;
+    }
+
+    private static byte[] bytes(String name) {
+        return name.getBytes(StandardCharsets.UTF_8);
+    }
+
+    // ---- names
+
+    /** 0: there is no such name. */
+    long lookup(long dir, String name) throws FsException {
+        Known d = known(dir);
+        Name key = new Name(dir, name);
+        Dentry cached = dentries.get(key);
+        if (cached != null && scheduler.nowNs() < cached.untilNs) {
+            return cached.ino;
+        }
+        if (cached != null && cached.ino != 0) {
+            // Asked again without the directory's lock.
+            long asked = version;
+            Known k = entry(key, ask((fs, call) -> fs.lookup(call, dir, bytes(name))), asked);
+            return k == null ? 0 : k.ino;
+        }
+        d.names.readLock().lock();
+        try {
+            return lookupLocked(key);
+        } finally {
+            d.names.readLock().unlock();
+        }
+    }
+
+    private long lookupLocked(Name key) throws FsException {
+        Dentry cached = dentries.get(key);
+        if (cached != null && scheduler.nowNs() < cached.untilNs) {
+            return cached.ino;
+        }
+        long asked = version;
+        Known k = entry(key, ask((fs, call) -> fs.lookup(call, key.dir, bytes(key.name))), asked);
+        return k == null ? 0 : k.ino;
+    }
+
+    private interface Change<R> {
+        R make() throws FsException;
+    }
+
+    private <R> R changing(long dir, Change<R> change) throws FsException {
+        ReentrantReadWriteLock lock = known(dir).names;
+        lock.writeLock().lock();
+        try {
+            return change.make();
+        } finally {
+            known(dir).attributesUntilNs = 0;
+            known(dir).version = ++version;
+            lock.writeLock().unlock();
+        }
+    }
+
+    record Made(long ino, long handle) {}
+
+    Made create(long dir, String name) throws FsException {
+        return changing(dir, () -> {
+            Name key = new Name(dir, name);
+            if (lookupLocked(key) != 0) {
+                throw new FsException(Errno.EEXIST);
+            }
+            long asked = version;
+            Operations.Created c = ask((fs, call) -> fs.create(call, dir, bytes(name), 0644, 0, O_RDWR | O_CREAT_EXCL));
+            entry(key, c.entry(), asked);
+            return new Made(c.entry().ino(), c.opened().handle());
+        });
+    }
+
+    long mkdir(long dir, String name) throws FsException {
+        return changing(dir, () -> {
+            Name key = new Name(dir, name);
+            if (lookupLocked(key) != 0) {
+                throw new FsException(Errno.EEXIST);
+            }
+            long asked = version;
+            return entry(key, ask((fs, call) -> fs.mkdir(call, dir, bytes(name), 0755, 0)), asked).ino;
+        });
+    }
+
+    void link(long ino, long dir, String name) throws FsException {
+        changing(dir, () -> {
+            Name key = new Name(dir, name);
+            if (lookupLocked(key) != 0) {
+                throw new FsException(Errno.EEXIST);
+            }
+            long asked = version;
+            entry(key, ask((fs, call) -> fs.link(call, ino, dir, bytes(name))), asked);
+            return null;
+        });
+    }
+
+    void remove(long dir, String name, boolean directory) throws FsException {
+        changing(dir, () -> {
+            Name key = new Name(dir, name);
+            long ino = lookupLocked(key);
+            if (ino == 0) {
+                throw new FsException(Errno.ENOENT);
+            }
+            if (directory != known(ino).directory) {
+                throw new FsException(directory ? Errno.ENOTDIR : Errno.EISDIR);
+            }
+            try {
+                ask((fs, call) -> {
+                    if (directory) {
+                        fs.rmdir(call, dir, bytes(name));
+                    } else {
+                        fs.unlink(call, dir, bytes(name));
+                    }
+                    return true;
+                });
+            } finally {
+                dentries.remove(key);
+                known(ino).attributesUntilNs = 0;
+                known(ino).version = ++version;
+            }
+            return null;
+        });
+    }
+
+    void rename(long dir, String name, long toDir, String toName) throws FsException {
+        // In a fixed order; the kernel's own order does not matter here.
+        changing(Math.min(dir, toDir), () -> dir == toDir ? renameLocked(dir, name, toDir, toName) : changing(Math.max(dir, toDir), () -> renameLocked(dir, name, toDir, toName)));
+    }
+
+    private Object renameLocked(long dir, String name, long toDir, String toName) throws FsException {
+        Name from = new Name(dir, name);
+        Name to = new Name(toDir, toName);
+        if (lookupLocked(from) == 0) {
+            throw new FsException(Errno.ENOENT);
+        }
+        lookupLocked(to);
+        try {
+            ask((fs, call) -> {
+                fs.rename(call, dir, bytes(name), toDir, bytes(toName), 0);
+                return true;
+            });
+        } finally {
+            for (Name n : List.of(from, to)) {
+                Dentry d = dentries.remove(n);
+                if (d != null && d.ino != 0) {
+                    known(d.ino).attributesUntilNs = 0;
+                    known(d.ino).version = ++version;
+                }
+            }
+        }
+        return null;
+    }
+
+    Map<String, Long> readdir(long dir) throws FsException {
+        Known d = known(dir);
+        d.names.readLock().lock();
+        try {
+            return ask((fs, call) -> {
+                Map<String, Long> names = new TreeMap<>();
+                fs.readdir(call, dir, 0, 0, false, new Operations.DirectorySink() {
+                    @Override
+                    public boolean hasRoomFor(int nameLength) {
+                        return true;
+                    }
+
+                    @Override
+                    public void add(byte[] name, long ino, int type, long cookie, Operations.Entry entry) {
+                        String n = new String(name, StandardCharsets.UTF_8);
+                        if (!n.equals(".") && !n.equals("..")) {
+                            names.put(n, ino);
+                        }
+                    }
+                });
+                return names;
+            });
+        } finally {
+            d.names.readLock().unlock();
+        }
+    }
+
+    // ---- inodes
+
+    Attributes stat(long ino) throws FsException {
+        Known k = known(ino);
+        if (k.attributes == null || scheduler.nowNs() >= k.attributesUntilNs) {
+            long asked = version;
+            Operations.Attr a = ask((fs, call) -> fs.getattr(call, ino, -1));
+            attributes(k, a.attributes(), a.validNs(), asked);
+            return a.attributes();
+        }
+        return k.attributes;
+    }
+
+    void truncate(long ino, long size) throws FsException {
+        Known k = known(ino);
+        k.contents.lock();
+        k.unstable = true;
+        try {
+            Operations.Attr a = ask((fs, call) -> fs.setattr(call, ino, new Operations.Change(null, null, null, size, null, null, null, -1, false)));
+            k.version = ++version;
+            k.attributes = a.attributes();
+            k.attributesUntilNs = scheduler.nowNs() + a.validNs();
+            resize(k, a.attributes().size());
+        } finally {
+            k.unstable = false;
+            k.contents.unlock();
+        }
+    }
+
+    long open(long ino, int flags) throws FsException {
+        return ask((fs, call) -> fs.open(call, ino, O_RDWR | flags, false)).handle();
+    }
+
+    void close(long ino, long handle) throws FsException {
+        ask((fs, call) -> {
+            fs.flush(call, ino, handle, 0);
+            return true;
+        });
+        ask((fs, call) -> {
+            fs.release(call, ino, handle);
+            return true;
+        });
+    }
+
+    void fsync(long ino, long handle) throws FsException {
+        ask((fs, call) -> {
+            fs.fsync(call, ino, handle, false);
+            return true;
+        });
+    }
+
+    /** Within one page, through the page cache. */
+    byte[] read(long ino, long handle, long offset, int length) throws FsException {
+        Known k = known(ino);
+        if (offset + length > k.size && scheduler.nowNs() >= k.attributesUntilNs) {
+            stat(ino);
+        }
+        int n = (int) Math.max(0, Math.min(length, k.size - offset));
+        if (n == 0) {
+            return new byte[0];
+        }
+        long page = offset / PAGE;
+        ReentrantLock lock = k.page(page);
+        lock.lock();
+        try {
+            byte[] cached = k.pages.get(page);
+            if (cached == null) {
+                long asked = version;
+                byte[] got = ask((fs, call) -> readFrom(fs, call, ino, handle, page * PAGE, PAGE, 0));
+                if (got.length < PAGE && page * PAGE + got.length < k.size && k.version <= asked) {
+                    resize(k, page * PAGE + got.length);
+                    k.attributesUntilNs = 0;
+                }
+                cached = Arrays.copyOf(got, PAGE);
+                k.pages.put(page, cached);
+            }
+            int at = (int) (offset % PAGE);
+            n = (int) Math.max(0, Math.min(length, k.size - offset));
+            return Arrays.copyOfRange(cached, at, at + n);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** As O_DIRECT: one request, no cache. */
+    byte[] readDirect(long ino, long handle, long offset, int length) throws FsException {
+        return ask((fs, call) -> readFrom(fs, call, ino, handle, offset, length, Operations.AROUND_CACHE));
+    }
+
+    private static byte[] readFrom(Operations fs, Call call, long ino, long handle, long offset, int length, int flags) throws FsException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment scratch = arena.allocate(length + 2L * PAGE, PAGE);
+            return fs.read(call, ino, handle, offset, length, O_RDWR | flags, scratch).toArray(ValueLayout.JAVA_BYTE);
+        }
+    }
+
+    /**
+     * One WRITE request: as much of {@code data} as one takes, up to and with the first page that the kernel does not have whole. {@code taken} is told how many
+     * bytes that are before they are sent.
+     */
+    void write(long ino, long handle, long offset, byte[] data, IntConsumer taken) throws FsException {
+        Known k = known(ino);
+        k.contents.lock();
+        k.unstable = true;
+        ReentrantLock locked = null;
+        try {
+            long end = offset;
+            List<Long> touched = new ArrayList<>();
+            while (end < offset + data.length && locked == null) {
+                long page = end / PAGE;
+                long from = end;
+                end = Math.min(offset + data.length, (page + 1) * PAGE);
+                ReentrantLock lock = k.page(page);
+                lock.lock();
+                byte[] cached = k.pages.get(page);
+                if (cached == null && end - from == PAGE) {
+                    cached = new byte[PAGE];
+                    k.pages.put(page, cached);
+                }
+                if (cached != null) {
+                    System.arraycopy(data, (int) (from - offset), cached, (int) (from % PAGE), (int) (end - from));
+                    touched.add(page);
+                    lock.unlock();
+                } else {
+                    // Not whole: stays locked until the answer, and is the last one.
+                    locked = lock;
+                }
+            }
+            byte[] sent = Arrays.copyOf(data, (int) (end - offset));
+            taken.accept(sent.length);
+            try {
+                ask((fs, call) -> writeTo(fs, call, ino, handle, offset, sent, 0));
+            } catch (FsException | Gone e) {
+                touched.forEach(k.pages::remove);
+                throw e;
+            }
+            k.version = ++version;
+            k.size = Math.max(k.size, end);
+            k.attributesUntilNs = 0;
+        } finally {
+            if (locked != null) {
+                locked.unlock();
+            }
+            k.unstable = false;
+            k.contents.unlock();
+        }
+    }
+
+    /** As O_DIRECT, or O_APPEND on a handle that was opened so. */
+    void writeDirect(long ino, long handle, long offset, byte[] data, int flags) throws FsException {
+        Known k = known(ino);
+        k.contents.lock();
+        k.unstable = true;
+        try {
+            dropPages(k, offset, data.length);
+            ask((fs, call) -> writeTo(fs, call, ino, handle, offset, data, flags | Operations.AROUND_CACHE));
+            dropPages(k, offset, data.length);
+            k.version = ++version;
+            k.size = Math.max(k.size, offset + data.length);
+            k.attributesUntilNs = 0;
+        } finally {
+            k.unstable = false;
+            k.contents.unlock();
+        }
+    }
+
+    /** Where the kernel believes the end of the file to be. */
+    long end(long ino) {
+        return known(ino).size;
+    }
+
+    private void dropPages(Known k, long offset, long length) {
+        for (long page = offset / PAGE; page * PAGE < offset + length; page++) {
+            ReentrantLock lock = k.page(page);
+            lock.lock();
+            k.pages.remove(page);
+            lock.unlock();
+        }
+    }
+
+    private static boolean writeTo(Operations fs, Call call, long ino, long handle, long offset, byte[] data, int flags) throws FsException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment m = arena.allocate(data.length, PAGE);
+            MemorySegment.copy(data, 0, m, ValueLayout.JAVA_BYTE, 0, data.length);
+            fs.write(call, ino, handle, offset, m, O_RDWR | flags, false, false);
+            return true;
+        }
+    }
+
+    void punch(long ino, long handle, long offset, long length) throws FsException {
+        Known k = known(ino);
+        k.contents.lock();
+        try {
+            ask((fs, call) -> {
+                fs.fallocate(call, ino, handle, offset, length, 3);
+                return true;
+            });
+            dropPages(k, offset, length);
+            k.version = ++version;
+            k.attributesUntilNs = 0;
+        } finally {
+            k.contents.unlock();
+        }
+    }
+
+    /** Memory is short: whatever is cached and not in use goes, and with it the references to inodes that nobody uses. */
+    void shrink(Set<Long> inUse) {
+        dentries.clear();
+        for (Known k : List.copyOf(inodes.values())) {
+            if (k.ino != 1 && !inUse.contains(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
+                    && k.pageLocks.values().stream().noneMatch(ReentrantLock::isLocked)) {
+                inodes.remove(k.ino);
+                long count = k.lookups;
+                daemon.start("forget", () -> node.forget(k.ino, count));
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package io.etcfs.testkit.sim;
+
+import java.util.Random;
+
+/** One node's way to etcd: what becomes of each message. */
+final class SimNetwork {
+    private static final long MS = 1_000_000L;
+
+    private final Scheduler scheduler;
+    private final Weather weather;
+    private final Random random;
+    /** Nothing passes until then (ns of true time). */
+    private long cutUntilNs;
+    /** etcd carries nothing out before then. */
+    private long heldUntilNs;
+    private boolean calm;
+
+    SimNetwork(Scheduler scheduler, Weather weather, Random random) {
+        this.scheduler = scheduler;
+        this.weather = weather;
+        this.random = random;
+    }
+
+    void cut(long durationNs) {
+        cutUntilNs = Math.max(cutUntilNs, scheduler.nowNs() + durationNs);
+    }
+
+    void hold(long durationNs) {
+        heldUntilNs = Math.max(heldUntilNs, scheduler.nowNs() + durationNs);
+    }
+
+    /** From now on all goes well. */
+    void calm() {
+        calm = true;
+        cutUntilNs = 0;
+        heldUntilNs = 0;
+    }
+
+    void rough() {
+        calm = false;
+    }
+
+    boolean isCut() {
+        return scheduler.nowNs() < cutUntilNs;
+    }
+
+    long cutUntilNs() {
+        return cutUntilNs;
+    }
+
+    private boolean one(Weather.Kind kind, int in) {
+        return !calm && weather.has(kind) && random.nextInt(in) == 0;
+    }
+
+    private long travelNs() {
+        long ns = 50_000L + random.nextInt(200_000);
+        ns += Math.max(0, heldUntilNs - scheduler.nowNs());
+        return one(Weather.Kind.SLOW_NETWORK, 4) ? ns + random.nextLong(30 * MS) : ns;
+    }
+
+    /** Sends: {@code arrival} runs where it goes, or never does. */
+    void send(boolean mayBeLate, Runnable arrival) {
+        if (isCut() || one(Weather.Kind.LOST_MESSAGES, 25)) {
+            if (mayBeLate && one(Weather.Kind.LATE_REQUESTS, 3)) {
+                scheduler.after(random.nextLong(5_000 * MS), arrival);
+            }
+            return;
+        }
+        if (mayBeLate && one(Weather.Kind.LATE_REQUESTS, 30)) {
+            scheduler.after(random.nextLong(4_000 * MS), arrival);
+            return;
+        }
+        scheduler.after(travelNs(), arrival);
+        if (mayBeLate && one(Weather.Kind.TWICE, 20)) {
+            scheduler.after(travelNs() + random.nextLong(1_000 * MS), arrival);
+        }
+    }
+
+    /** How long a watch event is on its way. */
+    long watchNs() {
+        return travelNs() + (one(Weather.Kind.SLOW_WATCHES, 3) ? random.nextLong(400 * MS) : 0);
+    }
+
+    boolean watchBreaks() {
+        return one(Weather.Kind.WATCH_GAPS, 60);
+    }
+}

@@ -1,0 +1,78 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Dirent;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import com.google.protobuf.InvalidProtocolBufferException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** Reads the filesystem from etcd and the device, without any node. */
+final class Stored {
+    private static final long TIMEOUT_NS = 1_000_000_000L;
+
+    private Stored() {}
+
+    /** All keys of the filesystem, in order. */
+    static List<KeyValue> keys(MetadataStore store, Keys keys) {
+        try {
+            return store.range(keys.prefix(), keys.prefix().prefixEnd(), 0, false, 0, TIMEOUT_NS).keyValues();
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static Reference read(List<KeyValue> all, Keys keys, SimDisk disk) {
+        Reference.Builder builder = new Reference.Builder();
+        List<KeyValue> dirents = new ArrayList<>();
+        Map<Long, List<Extent>> records = new HashMap<>();
+        try {
+            for (KeyValue kv : all) {
+                if (kv.key().startsWith(keys.prefix().plus("extents:"))) {
+                    records.computeIfAbsent(keys.parseExtents(kv.key()).ino(), i -> new ArrayList<>()).addAll(Inode.decodeExtentRecord(kv.value()));
+                }
+            }
+            for (KeyValue kv : all) {
+                if (kv.key().startsWith(keys.prefix().plus("inode:"))) {
+                    Keys.InodeKey k = keys.parseInode(kv.key());
+                    Inode i = Inode.decode(k.ino(), k.home(), kv.value());
+                    List<Extent> extents = i.extentsLoaded ? i.extents.all() : records.getOrDefault(k.ino(), List.of());
+                    builder.add(k.ino(), i.isDirectory(), i.nlink, i.isDirectory() ? new byte[0] : bytes(i, extents, disk));
+                } else if (kv.key().startsWith(keys.prefix().plus("dirent:"))) {
+                    dirents.add(kv);
+                }
+            }
+            for (KeyValue kv : dirents) {
+                Keys.DirentKey k = keys.parseDirent(kv.key());
+                builder.name(k.dir(), new String(k.name(), StandardCharsets.UTF_8), Dirent.parseFrom(kv.value()).getInode());
+            }
+        } catch (InvalidProtocolBufferException e) {
+            throw new IllegalStateException(e);
+        }
+        return builder.build();
+    }
+
+    private static byte[] bytes(Inode i, List<Extent> extents, SimDisk disk) {
+        byte[] all = new byte[(int) i.size];
+        for (Extent e : extents) {
+            for (long b = e.logicalBlock(); b < e.logicalEnd() && !e.unwritten() && b < i.deadFrom; b++) {
+                byte[] block = disk.block(e.deviceBlock() + b - e.logicalBlock());
+                long from = b * BlockDevice.BLOCK_BYTES;
+                int n = (int) Math.min(BlockDevice.BLOCK_BYTES, Math.min(i.size, i.valid) - from);
+                if (n > 0) {
+                    System.arraycopy(block, 0, all, (int) from, n);
+                }
+            }
+        }
+        return all;
+    }
+}

@@ -1,0 +1,81 @@
+package io.etcfs.testkit.sim;
+
+import java.util.EnumSet;
+import java.util.Random;
+import java.util.Set;
+
+/**
+ * What goes wrong in a run. Each seed draws its own mix.
+ *
+ * <p>Nothing here may ever lose what fsync acknowledged, mix up bytes, or show two nodes different filesystems.
+ */
+public final class Weather {
+    public enum Kind {
+        /** Messages take up to 30 ms: every network has a tail, and order between connections is nobody's promise. */
+        SLOW_NETWORK,
+        /** Requests or answers are lost (a connection breaks): etcd's client can't tell which, so an outcome is unknown. */
+        LOST_MESSAGES,
+        /** A request is carried out long after it was given up (a member was slow): guards must make it harmless. */
+        LATE_REQUESTS,
+        /** A request arrives twice (a proxy sends again): each transaction may count once. */
+        TWICE,
+        /** A node can't reach etcd for up to 5 s, longer than a session lives. */
+        PARTITION,
+        /** etcd answers nobody for up to 5 s: all sessions end at once. */
+        ETCD_STOPS,
+        /** Watch events come up to 400 ms late: wake-ups may be late, decisions may not depend on them. */
+        SLOW_WATCHES,
+        /** A watch breaks and misses what was compacted. */
+        WATCH_GAPS,
+        /** etcd ends leases up to 1 s late, never early. */
+        LATE_LEASES,
+        /** A daemon is stopped for up to 5 s and goes on in the belief that no time has passed (SIGSTOP, a long garbage collection, a paused machine). */
+        PAUSE,
+        /** A daemon is killed at any step, and mounted again. What it sent to the device before still arrives. */
+        KILL,
+        /** All daemons end and the device loses, by sectors of 512 bytes, any part of what was not flushed. */
+        POWER_LOSS,
+        /** Clocks are up to 1 % fast or slow. */
+        DRIFT,
+        /** Somebody sets the wall clock by hours: it is for timestamps only. */
+        WALL_CLOCK_STEPS,
+        /** Device accesses take up to 100 ms, each for itself: there is no order without a wait. */
+        SLOW_DEVICE,
+        /** The kernel takes up to 25 ms to take an answer in, and notifications to be sent. */
+        SLOW_KERNEL
+    }
+
+    final Set<Kind> kinds = EnumSet.noneOf(Kind.class);
+
+    static Weather draw(Random random) {
+        Weather w = new Weather();
+        int odds = 2 + random.nextInt(6);
+        for (Kind k : Kind.values()) {
+            if (random.nextInt(odds) == 0) {
+                w.kinds.add(k);
+            }
+        }
+        return w;
+    }
+
+    static Weather of(Set<Kind> kinds) {
+        Weather w = new Weather();
+        w.kinds.addAll(kinds);
+        return w;
+    }
+
+    boolean has(Kind kind) {
+        return kinds.contains(kind);
+    }
+
+    /** Whether a node may lose acknowledged, unpublished work in it, by ending or by losing its session for good. */
+    boolean endsNodes() {
+        return has(Kind.PARTITION) || has(Kind.ETCD_STOPS) || has(Kind.PAUSE) || has(Kind.KILL) || has(Kind.POWER_LOSS) || has(Kind.LOST_MESSAGES) || has(Kind.LATE_REQUESTS)
+                || has(Kind.SLOW_NETWORK);
+    }
+
+    @Override
+    public String toString() {
+        return kinds.toString();
+    }
+}

@@ -1,0 +1,526 @@
+package io.etcfs.testkit.sim;
+
+import com.google.protobuf.ByteString;
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.domain.Inode;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Counter;
+import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.WatchEvent;
+import io.etcfs.core.store.WatchListener;
+import io.etcfs.testkit.store.MemoryStore;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * One simulated run: machines with their daemons and kernels on one etcd and one device, programs that work on them, and weather. In each epoch something may go
+ * wrong; at its end all is well again, everything is published, and what the programs saw and what is stored must have one explanation:
+ *
+ * <ul>
+ *   <li>an order of all operations, each between its call and its return, leads the {@link Reference} from the last epoch's end to what is stored now;
+ *   <li>of a daemon that ended, a suffix of what was done since its last fsync may be missing, with whatever came after it there;
+ *   <li>an operation without an answer, or with EIO or ETIMEDOUT, counts once or not at all;
+ *   <li>at every revision an exclusive token is alone.
+ * </ul>
+ */
+public final class World {
+    static final String NAME = "sim";
+    private static final long DEVICE_BYTES = 256L << 20;
+    private static final long ARENA_BYTES = 16L << 20;
+    private static final long MS = 1_000_000L;
+    private static final long PATIENCE_NS = 300_000 * MS;
+    private static final int MAX_CUTS = 20_000;
+
+    /** How large a run is. What it does follows from the seed. */
+    public record Plan(long seed, Set<Weather.Kind> weather, int machines, int epochs, int operations) {
+        public static Plan of(long seed) {
+            Random r = new Random(seed ^ 0x5deece66dL);
+            return new Plan(seed, Weather.draw(r).kinds, 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
+        }
+
+        @Override
+        public String toString() {
+            return "seed " + seed + ", " + machines + " machines, " + epochs + " epochs of " + operations + " operations a program, " + new TreeSet<>(weather);
+        }
+    }
+
+    /** {@code failure} null: all is well. {@code digest} is the same in two runs of a plan. */
+    public record Result(Plan plan, String failure, List<String> story, long digest, int operations, long virtualNs, long steps) {}
+
+    final Scheduler scheduler;
+    final Weather weather;
+    final MemoryStore store;
+    final SimDisk disk;
+    final Super superblock;
+    /** Changes when the device loses its power. */
+    int power;
+
+    private final Plan plan;
+    private final Random random;
+    private final Keys keys = new Keys(NAME);
+    private final SimProcess programs;
+    private final List<Machine> machines = new ArrayList<>();
+    private final List<String> story = new ArrayList<>();
+    private final Map<Machine, List<Program>> working = new HashMap<>();
+    private final Set<String> ended = new HashSet<>();
+    private final Map<String, String> mountedAs = new HashMap<>();
+    private List<Op> epoch = new ArrayList<>();
+    private Reference reference = Reference.empty();
+    private Program.Taste taste;
+    private String broken;
+    private int programsRunning;
+    private int programsMade;
+    private int operations;
+    private long calls;
+    private boolean rough;
+
+    private World(Plan plan) {
+        this.plan = plan;
+        this.scheduler = new Scheduler(plan.seed);
+        this.random = new Random(plan.seed * 31 + 7);
+        this.weather = Weather.of(plan.weather);
+        SimProcess etcd = new SimProcess(scheduler, "etcd", 0);
+        long leasesLateNs = weather.has(Weather.Kind.LATE_LEASES) ? random.nextLong(1_000 * MS) : 0;
+        MemoryStore.Settings d = MemoryStore.Settings.DEFAULT;
+        this.store = new MemoryStore(etcd, etcd, new MemoryStore.Settings(d.maxTxnOps(), d.maxRequestBytes(), d.minLeaseTtlSeconds(), leasesLateNs, d.quotaBytes()));
+        this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), DEVICE_BYTES);
+        this.programs = new SimProcess(scheduler, "programs", 0);
+        this.superblock = Super.newBuilder().setFormatVersion(1).setName(NAME).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(DEVICE_BYTES)
+                .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
+    }
+
+    public static Result run(Plan plan) {
+        World world = new World(plan);
+        String failure = world.play();
+        return new Result(plan, failure, world.story, world.scheduler.digest(), world.operations, world.scheduler.nowNs(), world.scheduler.steps());
+    }
+
+    // ---- what the parts tell
+
+    void tell(String what) {
+        story.add(String.format("%10.3f ms  %s", (scheduler.nowNs() - 1_000_000_000_000L) / 1e6, what));
+    }
+
+    void called(Op op) {
+        op.called = ++calls;
+        epoch.add(op);
+        operations++;
+    }
+
+    void returned(Op op) {
+        op.returned = ++calls;
+        tell(op.toString());
+    }
+
+    void shrink(Machine machine) {
+        if (machine.up()) {
+            Set<Long> inUse = new HashSet<>();
+            working.getOrDefault(machine, List.of()).forEach(p -> inUse.addAll(p.inUse()));
+            machine.kernel.shrink(inUse);
+        }
+    }
+
+    // ---- the run
+
+    private String play() {
+        try {
+            format();
+            watchExclusion();
+            for (int i = 1; i <= plan.machines; i++) {
+                Machine m = new Machine(this, "n" + i, new Random(random.nextLong()));
+                m.network.calm();
+                machines.add(m);
+                m.mount();
+            }
+            if (!go(() -> machines.stream().allMatch(Machine::up), 60_000 * MS)) {
+                return problem("not all nodes are mounted");
+            }
+            for (int e = 1; e <= plan.epochs; e++) {
+                String failure = playEpoch(e);
+                if (failure != null) {
+                    return "epoch " + e + ": " + failure;
+                }
+            }
+            return null;
+        } catch (StoreRejectedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private String problem(String otherwise) {
+        if (!scheduler.failures().isEmpty()) {
+            Throwable t = scheduler.failures().getFirst();
+            java.io.StringWriter w = new java.io.StringWriter();
+            t.printStackTrace(new java.io.PrintWriter(w));
+            return w.toString();
+        }
+        return broken != null ? broken : otherwise;
+    }
+
+    private boolean go(java.util.function.BooleanSupplier done, long forNs) {
+        return scheduler.run(() -> broken != null || done.getAsBoolean(), scheduler.nowNs() + forNs) && broken == null;
+    }
+
+    private void format() throws StoreRejectedException {
+        Inode root = new Inode(1, 1);
+        root.mode = Inode.DIRECTORY | 0755;
+        root.nlink = 2;
+        root.parent = 1;
+        store.commit(new Txn(List.of(), List.of(io.etcfs.core.store.Op.put(keys.superblock(), superblock.toByteArray()), io.etcfs.core.store.Op.put(keys.inode(1, 1), root.encode()),
+                io.etcfs.core.store.Op.put(keys.inodeAllocCounter(), Counter.newBuilder().setNext(2).build().toByteArray()), io.etcfs.core.store.Op.put(keys.arenaAllocLog(), Counter.newBuilder().build().toByteArray())), List.of()), MS);
+    }
+
+    private void watchExclusion() {
+        Map<Long, Set<Keys.LockKey>> held = new HashMap<>();
+        store.watch(keys.locks(), keys.locks().prefixEnd(), 1, new WatchListener() {
+            @Override
+            public void changed(long revision, List<WatchEvent> events) {
+                Set<Long> touched = new TreeSet<>();
+                for (WatchEvent e : events) {
+                    Keys.LockKey k = keys.parseLock(e.keyValue().key());
+                    Set<Keys.LockKey> holders = held.computeIfAbsent(k.res(), r -> new HashSet<>());
+                    if (e.kind() == WatchEvent.Kind.PUT) {
+                        holders.add(k);
+                    } else {
+                        holders.remove(k);
+                    }
+                    touched.add(k.res());
+                }
+                for (long res : touched) {
+                    if (held.get(res).size() > 1 && held.get(res).stream().anyMatch(Keys.LockKey::exclusive)) {
+                        broken = "revision " + revision + ": token " + res + " is held as " + held.get(res);
+                    }
+                }
+            }
+
+            @Override
+            public void resynced(long revision) {}
+        });
+    }
+
+    private String playEpoch(int number) {
+        tell("---- epoch " + number);
+        epoch = new ArrayList<>();
+        ended.clear();
+        working.clear();
+        taste = Program.Taste.draw(random);
+        rough = true;
+        machines.forEach(m -> m.network.rough());
+        for (Machine m : machines) {
+            int count = weather.endsNodes() ? 1 : 1 + random.nextInt(2);
+            for (int i = 0; i < count; i++) {
+                start(m, plan.operations);
+            }
+        }
+        trouble();
+        // Who sees to daemons that ended by themselves.
+        watchDaemons();
+        boolean done = go(() -> programsRunning == 0, PATIENCE_NS);
+        if (!done) {
+            return problem("programs hang: " + epoch.stream().filter(o -> o.returned == Long.MAX_VALUE).toList());
+        }
+        rough = false;
+        tell("all is well again");
+        machines.forEach(m -> {
+            m.network.calm();
+            if (m.daemon != null) {
+                m.daemon.resume();
+            }
+        });
+        if (!go(() -> machines.stream().allMatch(Machine::up), PATIENCE_NS)) {
+            return problem("not all nodes are mounted again");
+        }
+        String failure = publishAll();
+        if (failure != null) {
+            return failure;
+        }
+        List<KeyValue> stored = Stored.keys(store, keys);
+        Reference now = Stored.read(stored, keys, disk);
+        failure = explain(now);
+        reference = now;
+        return failure;
+    }
+
+    private void start(Machine m, int count) {
+        Program p = new Program(this, m, ++programsMade, new Random(random.nextLong()), taste);
+        working.computeIfAbsent(m, x -> new ArrayList<>()).add(p);
+        programsRunning++;
+        programs.start("program-" + programsMade, () -> {
+            try {
+                p.run(count);
+            } finally {
+                programsRunning--;
+            }
+        });
+    }
+
+    private void mountLater(Machine m, long delayNs) {
+        programsRunning++;
+        scheduler.after(delayNs, () -> {
+            if (m.daemon == null) {
+                m.mount();
+            }
+            workWhenUp(m);
+        });
+    }
+
+    /** Programs go on once the mount is there again. */
+    private void workWhenUp(Machine m) {
+        if (m.up()) {
+            programsRunning--;
+            if (rough) {
+                start(m, plan.operations / 2);
+            }
+        } else {
+            scheduler.after(20 * MS, () -> workWhenUp(m));
+        }
+    }
+
+    private void end(Machine m, String how) {
+        if (m.daemon != null) {
+            tell(m.process() + " " + how);
+            ended.add(m.process());
+            m.end();
+            mountLater(m, (200 + random.nextInt(1_500)) * MS);
+        }
+    }
+
+    private void watchDaemons() {
+        if (!rough && machines.stream().allMatch(m -> m.daemon != null)) {
+            return;
+        }
+        for (Machine m : machines) {
+            if (m.stopped != null) {
+                if (!weather.endsNodes()) {
+                    broken = m.process() + " stopped: " + m.stopped;
+                }
+                m.stopped = null;
+                ended.add(m.process());
+                mountLater(m, 500 * MS);
+            }
+        }
+        scheduler.after(10 * MS, this::watchDaemons);
+    }
+
+    /** Draws what goes wrong in this epoch, and when. */
+    private void trouble() {
+        for (Weather.Kind kind : new TreeSet<>(weather.kinds)) {
+            int times = 1 + random.nextInt(2);
+            for (int i = 0; i < times; i++) {
+                long at = random.nextLong(1_200 * MS);
+                Machine m = machines.get(random.nextInt(machines.size()));
+                long duration = (random.nextBoolean() ? 50 + random.nextInt(600) : 1_500 + random.nextInt(4_000)) * MS;
+                switch (kind) {
+                    case PARTITION -> scheduler.after(at, () -> {
+                        if (rough) {
+                            tell(m.process() + " can't reach etcd for " + duration / MS + " ms");
+                            m.network.cut(duration);
+                        }
+                    });
+                    case ETCD_STOPS -> scheduler.after(at, () -> {
+                        if (rough) {
+                            tell("etcd answers nobody for " + duration / MS + " ms");
+                            machines.forEach(x -> x.network.hold(duration));
+                        }
+                    });
+                    case PAUSE -> scheduler.after(at, () -> {
+                        if (rough && m.up()) {
+                            tell(m.process() + " is stopped for " + duration / MS + " ms");
+                            SimProcess p = m.daemon;
+                            p.pause();
+                            scheduler.after(duration, () -> {
+                                tell(p + " goes on");
+                                p.resume();
+                            });
+                        }
+                    });
+                    case KILL -> scheduler.after(at, () -> {
+                        if (rough && m.up()) {
+                            end(m, "is killed");
+                        }
+                    });
+                    case POWER_LOSS -> {
+                        if (i == 0 && random.nextBoolean()) {
+                            scheduler.after(at, () -> {
+                                if (rough) {
+                                    tell("the power fails");
+                                    power++;
+                                    machines.forEach(x -> end(x, "is without power"));
+                                    disk.losePower();
+                                }
+                            });
+                        }
+                    }
+                    case WALL_CLOCK_STEPS -> scheduler.after(at, () -> {
+                        if (m.daemon != null) {
+                            m.daemon.stepWallClock((random.nextInt(20) - 10) * 3_600_000L * MS);
+                        }
+                    });
+                    case WATCH_GAPS -> scheduler.after(at, this::compact);
+                    case SLOW_NETWORK, LOST_MESSAGES, LATE_REQUESTS, TWICE, SLOW_WATCHES, LATE_LEASES, DRIFT, SLOW_DEVICE, SLOW_KERNEL -> {
+                        // All the time.
+                    }
+                }
+            }
+        }
+    }
+
+    private void compact() {
+        try {
+            store.compact(store.revision());
+        } catch (StoreRejectedException e) {
+            // It was just done.
+        }
+    }
+
+    private String publishAll() {
+        for (Machine m : machines) {
+            Answer<String> answer = new Answer<>();
+            m.daemon.start("sync", () -> {
+                try {
+                    m.node.sync(30_000 * MS);
+                    answer.give("");
+                } catch (FsException e) {
+                    answer.give(e.toString());
+                }
+            });
+            if (!go(() -> answer.given() || m.stopped != null, PATIENCE_NS)) {
+                return problem(m.process() + " does not publish");
+            }
+            if (m.stopped != null) {
+                return m.process() + " stopped in good weather: " + m.stopped;
+            }
+            if (!answer.value().isEmpty()) {
+                return m.process() + " can't publish: " + answer.value();
+            }
+        }
+        return null;
+    }
+
+    // ---- the explanation
+
+    private String explain(Reference stored) {
+        nameTheUnseen(stored);
+        for (Op read : epoch) {
+            if (read.kind == Op.Kind.READ) {
+                read.sizeChanged = epoch.stream().anyMatch(w -> w.ino == read.ino && w.changesSize() && w.called < read.returned && (w.unknown() || w.returned > read.called));
+            }
+        }
+        List<String> gone = new ArrayList<>(new TreeSet<>(ended));
+        List<List<Op>> mayBeLost = new ArrayList<>();
+        for (String process : gone) {
+            mayBeLost.add(mayBeLost(process));
+        }
+        String first = null;
+        int tried = 0;
+        int most = mayBeLost.stream().mapToInt(List::size).sum();
+        for (int lost = 0; lost <= most; lost++) {
+            for (int[] cut : cuts(mayBeLost, lost)) {
+                if (++tried > MAX_CUTS) {
+                    return "no explanation within " + MAX_CUTS + " tries; the first one: " + first;
+                }
+                Linearizer l = linearizer(gone, mayBeLost, cut, stored);
+                if (l.from(start)) {
+                    return null;
+                }
+                first = first == null ? l.story() : first;
+            }
+        }
+        return first;
+    }
+
+    private Reference start;
+
+    /** What the daemon changed since its last fsync was called, in order. */
+    private List<Op> mayBeLost(String process) {
+        long fsyncCalled = epoch.stream().filter(o -> o.process.equals(process) && o.kind == Op.Kind.FSYNC && !o.unknown() && o.error == null)
+                .mapToLong(o -> o.called).max().orElse(0);
+        return epoch.stream().filter(o -> o.process.equals(process) && o.changes() && !o.unknown() && o.error == null && o.returned > fsyncCalled).toList();
+    }
+
+    /** All ways to lose so many in all, the last ones of each. */
+    private static List<int[]> cuts(List<List<Op>> mayBeLost, int lost) {
+        List<int[]> all = new ArrayList<>();
+        cuts(mayBeLost, lost, 0, new int[mayBeLost.size()], all);
+        return all;
+    }
+
+    private static void cuts(List<List<Op>> mayBeLost, int left, int at, int[] cut, List<int[]> all) {
+        if (at == cut.length) {
+            if (left == 0) {
+                all.add(cut.clone());
+            }
+            return;
+        }
+        for (int n = 0; n <= Math.min(left, mayBeLost.get(at).size()); n++) {
+            cut[at] = n;
+            cuts(mayBeLost, left - n, at + 1, cut, all);
+        }
+    }
+
+    private Linearizer linearizer(List<String> gone, List<List<Op>> mayBeLost, int[] cut, Reference stored) {
+        Set<Op> lost = new HashSet<>();
+        Map<String, Long> firstLost = new HashMap<>();
+        for (int i = 0; i < cut.length; i++) {
+            List<Op> all = mayBeLost.get(i);
+            List<Op> some = all.subList(all.size() - cut[i], all.size());
+            lost.addAll(some);
+            if (!some.isEmpty()) {
+                firstLost.put(gone.get(i), some.getFirst().called);
+            }
+        }
+        List<Op> left = new ArrayList<>();
+        List<Op> strays = new ArrayList<>();
+        for (Op o : epoch) {
+            boolean write = o.kind == Op.Kind.WRITE || o.kind == Op.Kind.APPEND;
+            if (write && (lost.contains(o) || o.unknown())) {
+                strays.add(o);
+            }
+            // What it saw after the first thing that is lost may have been seen with it.
+            if (!lost.contains(o) && o.called <= firstLost.getOrDefault(o.process, Long.MAX_VALUE)) {
+                left.add(o);
+            }
+        }
+        start = reference.withStrays(strays);
+        return new Linearizer(left, stored);
+    }
+
+    /** An inode whose creation was not answered gets the number under which it was seen later, if it was. */
+    private void nameTheUnseen(Reference stored) {
+        Set<Long> known = new HashSet<>();
+        epoch.stream().filter(o -> !o.unknown() && (o.kind == Op.Kind.CREATE || o.kind == Op.Kind.MKDIR)).forEach(o -> known.add(o.resultIno));
+        long synthetic = -1;
+        for (Op o : epoch) {
+            if (!o.unknown() || o.kind != Op.Kind.CREATE && o.kind != Op.Kind.MKDIR) {
+                continue;
+            }
+            Set<Long> seen = new TreeSet<>();
+            for (Op s : epoch) {
+                if (s.kind == Op.Kind.LOOKUP && s.ino == o.ino && o.name.equals(s.name) && s.resultIno != 0) {
+                    seen.add(s.resultIno);
+                } else if (s.listing != null && s.ino == o.ino && s.listing.containsKey(o.name)) {
+                    seen.add(s.listing.get(o.name));
+                }
+            }
+            seen.addAll(stored.named(o.ino, o.name));
+            seen.removeIf(ino -> known.contains(ino) || reference.has(ino));
+            if (seen.isEmpty()) {
+                // It may have been renamed before anybody looked.
+                seen.addAll(stored.inodes());
+                seen.removeIf(ino -> known.contains(ino) || reference.has(ino));
+            }
+            o.resultIno = seen.isEmpty() ? synthetic-- : seen.iterator().next();
+            known.add(o.resultIno);
+        }
+    }
+}
