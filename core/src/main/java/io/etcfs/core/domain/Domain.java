@@ -1,5 +1,6 @@
 package io.etcfs.core.domain;
 
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.record.proto.SessionRef;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
@@ -123,6 +124,9 @@ public final class Domain {
     }
 
     public boolean openElsewhere(long ino) {
+        if (Fault.FREED_WHILE_OPEN_ELSEWHERE.on()) {
+            return false;
+        }
         Set<String> nodes = othersOpen.get(ino);
         return nodes != null && !nodes.isEmpty();
     }

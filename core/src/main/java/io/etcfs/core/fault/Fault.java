@@ -5,8 +5,8 @@ import java.util.EnumSet;
 import java.util.Set;
 
 /**
- * A rule of the recall that is broken on purpose, or a delay that makes room for a race. Those that are named in the system property {@code etcfs.faults},
- * separated by commas, are on for the life of the process.
+ * A rule of the protocol that is broken on purpose, or a delay that makes room for a race: a test of that rule has to fail then. Those that are named in the
+ * system property {@code etcfs.faults}, separated by commas, are on from the start; {@link #plant} is for tests in this process.
  */
 public enum Fault {
     /** The token goes in a transaction of its own, before what was done under it is published. */
@@ -33,15 +33,56 @@ public enum Fault {
     APPEND_PLACED_BY_KERNEL,
     /** Directories get the plain form of the notification about a name. */
     DIRECTORIES_NOT_ONLY_EXPIRED,
+    /** Transactions do not compare the session. */
+    NO_SESSION_COMPARE,
+    /** Transactions do not compare the generation. */
+    NO_GENERATION_COMPARE,
+    /** A batch does not compare the marker of the one before it. */
+    NO_MARKER_COMPARE,
+    /** A batch with an unknown outcome that a plain read does not find counts as one that will never be: the token it gave away is used on. */
+    UNKNOWN_SETTLED_BY_READ,
+    /** A session is trusted for as long as nobody has seen that it is gone. */
+    TOKEN_KEPT_PAST_DEADLINE,
+    /** A new directory's token is only its maker's belief. */
+    BIRTH_NOT_PUBLISHED,
+    /** An acquire does not compare the owner record that it was made from. */
+    ACQUIRE_WITHOUT_OWNER,
+    /** Tokens are taken back whoever has held them since. */
+    TAKEN_BACK_BLINDLY,
+    /** A key of its own that a node does not know is deleted whatever it has become since it was looked at. */
+    UNKNOWN_KEY_BLINDLY,
+    /** Publishing goes on under a new session before the tokens are back. */
+    PUBLISHED_BEFORE_TAKEN_BACK,
+    /** A freed block is handed out before its batch has committed. */
+    FREED_BLOCK_AT_ONCE,
+    /** A batch is published before its bytes are on the device. */
+    PUBLISHED_BEFORE_FLUSH,
+    /** Shortening a file leaves what is behind its end valid. */
+    VALID_NOT_LOWERED,
+    /** Blocks in another node's arena are forgotten, not passed on to be freed. */
+    UNFREE_IGNORED,
+    /** A token goes without pins for the files that are open here. */
+    OPEN_NOT_PINNED,
+    /** A file without a name is freed whoever else has it open. */
+    FREED_WHILE_OPEN_ELSEWHERE,
+    /** Names and attributes may be believed for longer than the session is trusted. */
+    VALIDITY_UNBOUNDED,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 
     public static final long DELAY_MS = 150;
 
-    private final boolean on = Arrays.asList(System.getProperty("etcfs.faults", "").split(",")).contains(name());
+    private boolean on = Arrays.asList(System.getProperty("etcfs.faults", "").split(",")).contains(name());
 
     public boolean on() {
         return on;
+    }
+
+    /** Those are on from now on and no others, in all nodes of this process. */
+    public static void plant(Set<Fault> faults) {
+        for (Fault f : values()) {
+            f.on = faults.contains(f);
+        }
     }
 
     /** Says so in the log if any is on: such a node loses data. */

@@ -3,6 +3,7 @@ package io.etcfs.core.fs;
 import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Inode;
+import io.etcfs.core.fault.Rare;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.pipeline.Pipeline;
@@ -66,7 +67,7 @@ final class Journal {
         if (inode.extentsLoaded) {
             if ((inode.flags & Inode.FLAG_EXTENT_RECORDS) == 0) {
                 inode.extents.takeDirtyRanges();
-                if (inode.extents.count() > Inode.INLINE_EXTENTS || inode.extents.end() > Inode.INLINE_RANGES * ExtentMap.RANGE_BLOCKS) {
+                if (inode.extents.count() > (Rare.EXTENT_RECORDS.on() ? 2 : Inode.INLINE_EXTENTS) || inode.extents.end() > Inode.INLINE_RANGES * ExtentMap.RANGE_BLOCKS) {
                     inode.flags |= Inode.FLAG_EXTENT_RECORDS;
                     List<Extent> all = inode.extents.all();
                     for (Extent e : all) {

@@ -75,7 +75,7 @@ final class KernelView {
         if (kernel == null || d.recalling || d.giving || d.takeBack || now - d.lastRecalledNs < COOL_NS) {
             return 0;
         }
-        long valid = Math.min(MAX_VALID_NS, session.trustedUntilNs() - now);
+        long valid = Fault.VALIDITY_UNBOUNDED.on() ? MAX_VALID_NS : Math.min(MAX_VALID_NS, session.trustedUntilNs() - now);
         if (valid <= 0) {
             return 0;
         }

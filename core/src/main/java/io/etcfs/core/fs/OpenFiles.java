@@ -4,6 +4,8 @@ import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fault.Rare;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.session.StartException;
@@ -37,6 +39,12 @@ import java.util.Set;
 final class OpenFiles {
     /** An operation changes no more records about space than this in one batch (bitmaps, arenas, unfree: records); a file with more is freed in steps. */
     static final int MAX_SPACE_KEYS = 40;
+
+    /** Above that a change is made in steps. */
+    static int maxSpaceKeys() {
+        return Rare.SMALL_STEPS.on() ? 4 : MAX_SPACE_KEYS;
+    }
+
     /** Records beside its blocks' that go with an orphan. */
     private static final int ORPHAN_KEYS = 8;
     /** How long after its lookup an inode counts as about to be opened, and how many such are pinned when a token goes. */
@@ -151,6 +159,9 @@ final class OpenFiles {
     /** The domain goes: what is open in it is pinned before, or by the same batch. */
     List<Runnable> pins(Domain d) {
         List<Runnable> pins = new ArrayList<>();
+        if (Fault.OPEN_NOT_PINNED.on()) {
+            return pins;
+        }
         int lookedUp = 0;
         for (Vnode v : node.vnodes().withHome(d.id)) {
             if (v.directory || !d.inodes.containsKey(v.ino)) {
@@ -211,8 +222,8 @@ final class OpenFiles {
     }
 
     private boolean freeableAtOnce(Vnode v, Inode inode) {
-        return inode.extentsLoaded && v.readers == 0 && !v.changing && inode.deadFrom == Long.MAX_VALUE && spaceKeys(inode.extents.all()) <= MAX_SPACE_KEYS
-                && inode.extentRecords.size() <= MAX_SPACE_KEYS;
+        return inode.extentsLoaded && v.readers == 0 && !v.changing && inode.deadFrom == Long.MAX_VALUE && spaceKeys(inode.extents.all()) <= maxSpaceKeys()
+                && inode.extentRecords.size() <= maxSpaceKeys();
     }
 
     /** How many records about space change when blocks of these extents are used or freed: a bitmap for each segment, and a record for each arena. */
@@ -222,7 +233,7 @@ final class OpenFiles {
 
         /** With those of the extent; counting stops when there are too many. */
         int with(Extent e) {
-            for (long s = e.deviceBlock() / 4096; s <= (e.deviceBlock() + e.length() - 1) / 4096 && count() <= MAX_SPACE_KEYS; s++) {
+            for (long s = e.deviceBlock() / 4096; s <= (e.deviceBlock() + e.length() - 1) / 4096 && count() <= maxSpaceKeys(); s++) {
                 segments.add(s);
                 arenas.add(s * 4096 / node.space().arenaBlocks());
             }
@@ -244,7 +255,7 @@ final class OpenFiles {
     int fitting(List<Extent> extents) {
         SpaceKeys keys = new SpaceKeys();
         for (int i = 0; i < extents.size(); i++) {
-            if (keys.with(extents.get(i)) > MAX_SPACE_KEYS && i > 0) {
+            if (keys.with(extents.get(i)) > maxSpaceKeys() && i > 0) {
                 return i;
             }
         }
@@ -463,7 +474,7 @@ final class OpenFiles {
      */
     private boolean freeTail(Domain d, Inode inode, long fromBlock) {
         List<Extent> extents = inode.extents.within(fromBlock, Long.MAX_VALUE >> 1);
-        if (spaceKeys(extents) <= MAX_SPACE_KEYS / 2 && inode.extentRecords.tailSet(fromBlock / ExtentMap.RANGE_BLOCKS, true).size() <= MAX_SPACE_KEYS / 2) {
+        if (spaceKeys(extents) <= maxSpaceKeys() / 2 && inode.extentRecords.tailSet(fromBlock / ExtentMap.RANGE_BLOCKS, true).size() <= maxSpaceKeys() / 2) {
             if (fromBlock > 0) {
                 node.space().free(inode.extents.remove(fromBlock, Long.MAX_VALUE >> 1), d);
                 node.journal().changed(d, inode, true);
@@ -481,7 +492,7 @@ final class OpenFiles {
             for (long r = piece.logicalBlock() / ExtentMap.RANGE_BLOCKS; r <= (piece.logicalEnd() - 1) / ExtentMap.RANGE_BLOCKS; r++) {
                 records.add(r);
             }
-            if ((keys.with(piece) > MAX_SPACE_KEYS / 2 || records.size() > MAX_SPACE_KEYS / 2) && blocks > 0) {
+            if ((keys.with(piece) > maxSpaceKeys() / 2 || records.size() > maxSpaceKeys() / 2) && blocks > 0) {
                 break;
             }
             cut = piece.logicalBlock();

@@ -5,6 +5,7 @@ import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.token.Blocked;
@@ -81,7 +82,7 @@ final class Sizes {
         long keep = (size + BLOCK - 1) / BLOCK;
         if (size < i.size || keep < i.extents.end()) {
             List<Extent> gone = i.extents.within(keep, FAR);
-            if (i.deadFrom == Long.MAX_VALUE && openFiles.spaceKeys(gone) <= OpenFiles.MAX_SPACE_KEYS && extentRecordsFrom(i, keep) <= OpenFiles.MAX_SPACE_KEYS) {
+            if (i.deadFrom == Long.MAX_VALUE && openFiles.spaceKeys(gone) <= OpenFiles.maxSpaceKeys() && extentRecordsFrom(i, keep) <= OpenFiles.maxSpaceKeys()) {
                 node.space().free(i.extents.remove(keep, FAR), d);
             } else if (!gone.isEmpty()) {
                 i.deadFrom = Math.min(i.deadFrom, keep);
@@ -90,7 +91,9 @@ final class Sizes {
             }
         }
         i.size = size;
-        i.valid = Math.min(i.valid, size);
+        if (!Fault.VALID_NOT_LOWERED.on()) {
+            i.valid = Math.min(i.valid, size);
+        }
         i.mtimeNs = nowNs;
         i.ctimeNs = nowNs;
         mappings.cutSideBuffer(v, size);

@@ -227,7 +227,7 @@ final class Writes {
             node.space().abandon(p.newRuns);
             throw e;
         }
-        if (n > BLOCK && spaceKeys(p, i, first, end) > OpenFiles.MAX_SPACE_KEYS) {
+        if (n > BLOCK && spaceKeys(p, i, first, end) > OpenFiles.maxSpaceKeys()) {
             node.space().abandon(p.newRuns);
             return WritePlan.SPLIT;
         }

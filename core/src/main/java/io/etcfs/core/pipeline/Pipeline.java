@@ -5,6 +5,8 @@ import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.domain.Domain;
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fault.Rare;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.session.Guard;
@@ -18,6 +20,7 @@ import io.etcfs.core.store.Op;
 import io.etcfs.core.store.OpResult;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.TxnResult;
 import java.lang.foreign.Arena;
@@ -118,7 +121,7 @@ public final class Pipeline {
             push(open.number);
             return false;
         }
-        if (open.size() + operations <= maxOperations && open.bytesEstimate() < MAX_BATCH_BYTES) {
+        if (open.size() + operations <= maxOperations && open.bytesEstimate() < (Rare.SMALL_BATCHES.on() ? 2_000 : MAX_BATCH_BYTES)) {
             return true;
         }
         if (closed.size() >= MAX_CLOSED) {
@@ -321,7 +324,9 @@ public final class Pipeline {
                 Guard guard = session.guard();
                 List<Compare> compares = new ArrayList<>(guard.compares());
                 Key markerKey = keys.batch(node);
-                compares.add(markerBefore == null ? Compare.absent(markerKey) : Compare.value(markerKey, markerBefore));
+                if (!Fault.NO_MARKER_COMPARE.on()) {
+                    compares.add(markerBefore == null ? Compare.absent(markerKey) : Compare.value(markerKey, markerBefore));
+                }
                 List<Op> success = new ArrayList<>(batch.operations);
                 success.add(Op.put(markerKey, marker));
                 for (Rider rider : batch.riders) {
@@ -404,9 +409,23 @@ public final class Pipeline {
                         return false;
                     }
                     monitor.pause(10_000_000L);
+                    if (Fault.UNKNOWN_SETTLED_BY_READ.on() && !readsAs(marker)) {
+                        monitor.with(() -> batch.riders.removeIf(r -> !r.sessionLost()));
+                        return false;
+                    }
                 }
             }
             first = false;
+        }
+    }
+
+    /** {@link Fault#UNKNOWN_SETTLED_BY_READ}. */
+    private boolean readsAs(byte[] marker) {
+        try {
+            KeyValue found = store.range(keys.batch(node), null, 0, false, 0, TXN_TIMEOUT_NS).only();
+            return found != null && Arrays.equals(found.value(), marker);
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            return true;
         }
     }
 
@@ -484,7 +503,9 @@ public final class Pipeline {
                     monitor.unlock();
                 }
             }
-            flushRetrying();
+            if (!Fault.PUBLISHED_BEFORE_FLUSH.on()) {
+                flushRetrying();
+            }
             monitor.lock();
             try {
                 // Only now: until they are on the device the bytes are read from here.
@@ -566,7 +587,7 @@ public final class Pipeline {
 
     /** Nothing is published until {@link #sessionRestored}. */
     public void sessionLost() {
-        resurrecting = true;
+        resurrecting = !Fault.PUBLISHED_BEFORE_TAKEN_BACK.on();
         monitor.changed();
     }
 

@@ -1,5 +1,6 @@
 package io.etcfs.core.space;
 
+import io.etcfs.core.fault.Rare;
 import java.util.Arrays;
 import java.util.BitSet;
 
@@ -164,7 +165,7 @@ public final class Arena {
         if (freeBlocks == 0) {
             return null;
         }
-        int start = hintBlock < 0 ? cursor : index(hintBlock);
+        int start = Rare.BLOCKS_REUSED_FIRST.on() ? 0 : hintBlock < 0 ? cursor : index(hintBlock);
         int bestAt = -1;
         int bestLength = 0;
         boolean wrapped = false;

@@ -4,6 +4,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.domain.Domain;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
@@ -236,6 +237,10 @@ public final class Space {
         if (runs.isEmpty()) {
             return;
         }
+        if (Fault.FREED_BLOCK_AT_ONCE.on()) {
+            runs.forEach(arenas::release);
+            return;
+        }
         releasesPending++;
         pipeline.onCommitted(() -> {
             releasesPending--;
@@ -244,6 +249,9 @@ public final class Space {
     }
 
     private void unfree(Run run, List<SessionRef> suspects) {
+        if (Fault.UNFREE_IGNORED.on()) {
+            return;
+        }
         if (unfreeBatch != pipeline.openNumber()) {
             unfreeOfBatch.clear();
             unfreeBatch = pipeline.openNumber();

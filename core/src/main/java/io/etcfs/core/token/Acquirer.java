@@ -3,6 +3,7 @@ package io.etcfs.core.token;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
@@ -226,7 +227,9 @@ final class Acquirer {
     private Asked ask(Domain d, Mode mode, Owner owner, Grant.Seen seen, Guard guard, long sessionRevision, long lease, Mode held) {
         long res = d.id;
         List<Compare> compares = new ArrayList<>(guard.compares());
-        compares.add(Compare.modRevision(keys.owner(res), seen.ownerRevision()));
+        if (!Fault.ACQUIRE_WITHOUT_OWNER.on()) {
+            compares.add(Compare.modRevision(keys.owner(res), seen.ownerRevision()));
+        }
         compares.addAll(mode == Mode.EXCLUSIVE ? Handover.nobodyElse(keys, res, node) : Handover.nobodyElseExclusive(keys, res, node));
         List<Op> success = new ArrayList<>();
         if (mode == Mode.EXCLUSIVE) {

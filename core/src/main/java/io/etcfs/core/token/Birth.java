@@ -1,6 +1,7 @@
 package io.etcfs.core.token;
 
 import io.etcfs.core.domain.Domain;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Rider;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
@@ -31,6 +32,9 @@ final class Birth implements Rider {
 
     @Override
     public List<Op> build() {
+        if (Fault.BIRTH_NOT_PUBLISHED.on()) {
+            return List.of();
+        }
         Owner owner = Owner.newBuilder().setNode(node).setSession(session.revision()).setGeneration(session.generation()).setEpoch(domain.epoch).build();
         return List.of(Op.put(keys.lockExclusive(domain.id, node), Handover.lock(session.revision()), session.leaseId()), Op.put(keys.owner(domain.id), owner.toByteArray()));
     }

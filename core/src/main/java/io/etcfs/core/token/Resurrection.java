@@ -4,6 +4,7 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
@@ -116,7 +117,9 @@ final class Resurrection {
                 if (d.ownerRevision == Tokens.OWNER_REVISION_UNKNOWN && !readOwnOwner(d)) {
                     continue;
                 }
-                compares.add(Compare.modRevision(keys.owner(d.id), d.ownerRevision));
+                if (!Fault.TAKEN_BACK_BLINDLY.on()) {
+                    compares.add(Compare.modRevision(keys.owner(d.id), d.ownerRevision));
+                }
                 compares.addAll(Handover.nobodyElse(keys, d.id, node));
                 Owner owner = Owner.newBuilder().setNode(node).setSession(sessionRevision).setGeneration(session.generation()).setEpoch(d.epoch).addAllSuspects(d.suspects).build();
                 success.add(Op.put(keys.lockExclusive(d.id, node), Handover.lock(sessionRevision), lease));

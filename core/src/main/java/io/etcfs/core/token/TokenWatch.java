@@ -4,6 +4,7 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.session.Session;
@@ -235,7 +236,7 @@ final class TokenWatch {
                 ops.add(Op.put(keys.owner(res), seen.owner().toBuilder().setGivenUp(true).build().toByteArray()));
             }
             try {
-                store.commit(new Txn(compares, ops, List.of()), Tokens.REQUEST_NS);
+                store.commit(new Txn(Fault.UNKNOWN_KEY_BLINDLY.on() ? List.of() : compares, ops, List.of()), Tokens.REQUEST_NS);
             } catch (StoreRejectedException e) {
                 LOG.log(System.Logger.Level.DEBUG, "unknown key of {0} not given back: {1}", res, e.getMessage());
             }

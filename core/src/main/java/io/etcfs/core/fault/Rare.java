@@ -1,0 +1,31 @@
+package io.etcfs.core.fault;
+
+import java.util.Set;
+
+/**
+ * Ways through the code that ordinary use takes seldom. A test that switches one on takes it often; nothing may come out differently. All are off in
+ * production.
+ */
+public enum Rare {
+    /** Batches are full after 2,000 bytes. */
+    SMALL_BATCHES,
+    /** Extents move to records of their own when there are more than two. */
+    EXTENT_RECORDS,
+    /** Freed blocks are the first to be handed out again. */
+    BLOCKS_REUSED_FIRST,
+    /** What frees or takes more than a few blocks is done in steps. */
+    SMALL_STEPS;
+
+    private boolean on;
+
+    public boolean on() {
+        return on;
+    }
+
+    /** Those are on from now on and no others, in all nodes of this process. */
+    public static void prefer(Set<Rare> ways) {
+        for (Rare r : values()) {
+            r.on = ways.contains(r);
+        }
+    }
+}
