@@ -41,6 +41,8 @@ public final class TestCluster implements AutoCloseable {
     public final Super superblock;
     /** Why nodes stopped that should not have, and broken invariants. */
     public final List<String> stopped = new CopyOnWriteArrayList<>();
+    /** All revisions since the filesystem was made. */
+    public final History history;
     private final List<ClusterNode> nodes = new ArrayList<>();
     private int processes;
 
@@ -50,6 +52,7 @@ public final class TestCluster implements AutoCloseable {
         superblock = Super.newBuilder().setFormatVersion(1).setName(NAME).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
                 .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
         Keys keys = new Keys(NAME);
+        history = new History(store, keys);
         Inode root = new Inode(1, 1);
         root.mode = Inode.DIRECTORY | 0755;
         root.nlink = 2;
