@@ -2,16 +2,21 @@ package io.etcfs.testkit.cluster;
 
 import io.etcfs.core.check.Checker;
 import io.etcfs.core.check.Finding;
+import io.etcfs.core.check.Severity;
+import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.stream.Stream;
 
 /** Every revision of a filesystem's keys since it began to listen, so that each can be looked at afterwards. */
 public final class History {
@@ -36,7 +41,7 @@ public final class History {
         store.watch(keys.prefix(), keys.prefix().prefixEnd(), 1, new WatchListener() {
             @Override
             public void changed(long revision, List<WatchEvent> events) {
-                changes.merge(revision, events, (a, b) -> java.util.stream.Stream.concat(a.stream(), b.stream()).toList());
+                changes.merge(revision, events, (a, b) -> Stream.concat(a.stream(), b.stream()).toList());
             }
 
             @Override
@@ -45,7 +50,7 @@ public final class History {
     }
 
     /** Waits until all is heard that the store has committed, then goes through the revisions in order. */
-    public void replay(Visitor visitor) throws Exception {
+    public void replay(Visitor visitor) {
         awaitAll();
         NavigableMap<Key, KeyValue> now = new TreeMap<>();
         for (var change : changes.entrySet()) {
@@ -60,23 +65,29 @@ public final class History {
         }
     }
 
-    private void awaitAll() throws Exception {
-        long revision = store.range(keys.prefix(), null, 1, true, 0, PATIENCE_NS).revision();
-        long until = System.nanoTime() + PATIENCE_NS;
-        while (changes.isEmpty() || changes.lastKey() < revision) {
-            if (System.nanoTime() > until) {
-                throw new AssertionError("the watch has not heard of revision " + revision);
+    private void awaitAll() {
+        try {
+            long revision = store.range(keys.prefix(), null, 1, true, 0, PATIENCE_NS).revision();
+            long until = System.nanoTime() + PATIENCE_NS;
+            while (changes.isEmpty() || changes.lastKey() < revision) {
+                if (System.nanoTime() > until) {
+                    throw new AssertionError("the watch has not heard of revision " + revision);
+                }
+                Thread.sleep(1);
             }
-            Thread.sleep(1);
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new IllegalStateException(e);
+        } catch (InterruptedException e) {
+            throw new Monitor.Stopped();
         }
     }
 
-    /** What the checker finds at the first revision at which it finds anything, or null. */
-    public Found firstFound() throws Exception {
+    /** What the checker finds at the first revision at which it finds anything but notes, or null. */
+    public Found firstFound() {
         Found[] first = {null};
         replay((revision, now) -> {
             if (first[0] == null) {
-                List<Finding> findings = Checker.check(keys, now.values(), revision);
+                List<Finding> findings = Checker.check(keys, now.values(), revision).stream().filter(f -> f.severity() != Severity.NOTE).toList();
                 first[0] = findings.isEmpty() ? null : new Found(revision, findings);
             }
         });

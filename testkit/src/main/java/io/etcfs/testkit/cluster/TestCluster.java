@@ -45,6 +45,7 @@ public final class TestCluster implements AutoCloseable {
     public final History history;
     private final List<ClusterNode> nodes = new ArrayList<>();
     private int processes;
+    private boolean planted;
 
     public TestCluster(long deviceBytes) {
         store = new MemoryStore(clock, tasks);
@@ -109,9 +110,21 @@ public final class TestCluster implements AutoCloseable {
         return node;
     }
 
+    /** The test itself puts records that nodes would not: they are not looked at in the end. */
+    public void recordsArePlanted() {
+        planted = true;
+    }
+
+    /** Has all nodes leave. Then {@link #stopped} says, too, if the records did not agree at some revision. */
     @Override
     public void close() {
         nodes.forEach(n -> n.leave(2_000_000_000L));
+        if (!planted) {
+            History.Found found = history.firstFound();
+            if (found != null) {
+                stopped.add("revision " + found.revision() + ": " + found.findings());
+            }
+        }
         store.close();
     }
 }

@@ -43,6 +43,10 @@ final class Workload {
         for (int i = 0; i < steps; i++) {
             try {
                 step();
+                if (random.nextInt(3) == 0) {
+                    // A revision of its own for a few calls.
+                    node.sync(10_000_000_000L);
+                }
             } catch (FsException e) {
                 if (e.errno() == Errno.EIO || e.errno() == Errno.ETIMEDOUT) {
                     throw new AssertionError(e.errno() + " at step " + i, e);
