@@ -234,6 +234,10 @@ final class InodeCheck {
     }
 
     private void finishFile(int i) {
+        if (names.get(i) == 0 && again.getOrDefault(inos.get(i), List.of()).contains(i)) {
+            // Found already, as a second one of its number.
+            return;
+        }
         if (names.get(i) == 0) {
             findings.add(Kind.NAMELESS, "inode " + inos.get(i) + " has no name and is no orphan", key(i));
         } else if (nlinks.get(i) != names.get(i)) {
