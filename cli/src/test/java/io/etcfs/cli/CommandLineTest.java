@@ -114,6 +114,18 @@ class CommandLineTest {
     }
 
     @Test
+    void fsckHasTheExitCodesOfFsck() {
+        Ended help = run(new Ctl(), "fsck", "--help");
+        assertEquals(0, help.exitCode());
+        assertTrue(help.out().contains("damage was found, and left as it is"), help.out());
+        assertOneLine(8, "etcfsctl fsck: ", "etcd does not answer", run(new Ctl(), "--etcd", "127.0.0.1:1", "--name", "a", "fsck"));
+        assertOneLine(16, "etcfsctl fsck: ", "--name=NAME", run(new Ctl(), "--etcd", "127.0.0.1:1", "fsck"));
+        assertOneLine(16, "etcfsctl fsck: ", "a b", run(new Ctl(), "fsck", "--etcd", "127.0.0.1:1", "--name", "a b"));
+        assertOneLine(16, "etcfsctl fsck: ", "--etcd", run(new Ctl(), "fsck", "--etcd", "", "--name", "a"));
+        assertOneLine(16, "etcfsctl fsck: ", "--repair", run(new Ctl(), "fsck", "--repair", "--etcd", "127.0.0.1:1", "--name", "a"));
+    }
+
+    @Test
     void syncWithoutADaemonFails() {
         assertOneLine(1, "etcfsctl sync: ", "no daemon of filesystem 'none-of-these'", run(new Ctl(), "--name", "none-of-these", "sync"));
     }

@@ -29,10 +29,10 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
-/** The commands of {@code etcfsctl}. Options may stand before or after the command. Exit codes: 0 done, 1 failed, 2 usage; status has its own. */
+/** The commands of {@code etcfsctl}. Options may stand before or after the command. Exit codes: 0 done, 1 failed, 2 usage; status and fsck have their own. */
 @Command(name = "etcfsctl", description = "Show the state of a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        synopsisSubcommandLabel = "COMMAND", exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n",
-        exitCodeList = {"0:done", "1:failed (status: degraded)", "2:usage", "3:status: down"})
+        synopsisSubcommandLabel = "COMMAND", subcommands = FsckCommand.class, exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n",
+        exitCodeList = {"0:done", "1:failed (status: degraded)", "2:usage", "3:status: down", "4, 8, 16:of fsck, see etcfsctl fsck --help"})
 public final class Ctl implements Callable<Integer> {
     /** Of the JSON: raised when a key changes its meaning or goes, not when one is added. */
     static final int SCHEMA = 1;
@@ -66,7 +66,7 @@ public final class Ctl implements Callable<Integer> {
     @Command(name = "status", description = {"Nodes, etcd and space.", "Exit code: 0 healthy, 1 degraded, 3 down."}, mixinStandardHelpOptions = true,
             versionProvider = Version.class, exitCodeOnInvalidInput = 2)
     int status() throws Refusal {
-        requireName();
+        requireName(spec);
         EtcdConnection connection = etcd.connection();
         StatusReport report = readStatus(connection);
         show(report, () -> Tables.status(report));
@@ -110,7 +110,7 @@ public final class Ctl implements Callable<Integer> {
     @Command(name = "sync", description = "Have every daemon of the filesystem on this host publish what it has accepted, and wait.", mixinStandardHelpOptions = true,
             versionProvider = Version.class, exitCodeOnInvalidInput = 2)
     int sync(@Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "60", description = "Default: ${DEFAULT-VALUE}.") int timeoutSeconds) throws Refusal {
-        requireName();
+        requireName(spec);
         List<Synced> synced = new ArrayList<>();
         for (ControlClient.Mounted daemon : ControlClient.daemons(RunDirectory.ofThisHost().path(), CONTROL_TIMEOUT)) {
             if (daemon.filesystem().equals(name)) {
@@ -134,8 +134,12 @@ public final class Ctl implements Callable<Integer> {
         }
     }
 
+    EtcdConnection connection() throws Refusal {
+        return etcd.connection();
+    }
+
     private <T> T read(Reading<T> reading) throws Refusal {
-        requireName();
+        requireName(spec);
         EtcdConnection connection = etcd.connection();
         try (MetadataStore store = connection.open()) {
             Snapshot snapshot = new Snapshot(store, name, REQUEST_TIMEOUT_NS);
@@ -151,22 +155,23 @@ public final class Ctl implements Callable<Integer> {
         }
     }
 
-    private void requireName() throws Refusal {
+    /** @param command the one that the name is needed for */
+    String requireName(CommandSpec command) throws Refusal {
         if (name == null) {
-            throw new ParameterException(spec.commandLine(), "Missing required option: '--name=NAME'");
+            throw new ParameterException(command.commandLine(), "Missing required option: '--name=NAME'");
         }
         try {
-            Keys.requireFilesystemName(name);
+            return Keys.requireFilesystemName(name);
         } catch (IllegalArgumentException e) {
             throw new Refusal(1, e.getMessage());
         }
     }
 
-    private String noFilesystem() {
+    String noFilesystem() {
         return "etcd has no filesystem '" + name + "': check --name and --etcd, or make it with etcfs mkfs";
     }
 
-    private void show(Record report, Supplier<String> table) {
+    void show(Record report, Supplier<String> table) {
         PrintWriter out = spec.commandLine().getOut();
         if (format == Format.JSON) {
             out.println(json(report));

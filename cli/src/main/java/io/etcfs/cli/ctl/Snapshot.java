@@ -12,6 +12,7 @@ import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Consumer;
 
 /**
  * Reads parts of a filesystem's records as of one revision: that of the first read. Ranges are read in pieces, so that none outgrows a
@@ -19,6 +20,9 @@ import java.util.List;
  */
 final class Snapshot {
     private static final int CHUNK = 2_000;
+    private static final int FIRST_LIMIT = 500;
+    private static final int MAX_LIMIT = 10_000;
+    private static final long PIECE_BYTES = 2 << 20;
 
     private final MetadataStore store;
     private final Keys keys;
@@ -60,6 +64,34 @@ final class Snapshot {
                 return all;
             }
             from = chunk.keyValues().getLast().key().next();
+        }
+    }
+
+    /** Passes all keys of a prefix on in order, however many and large. Pieces are as large as the last one's keys suggest. */
+    void each(Key prefix, Consumer<KeyValue> consumer) throws StoreUnavailableException, StoreRejectedException {
+        Key from = prefix;
+        int limit = FIRST_LIMIT;
+        while (true) {
+            RangeResult piece;
+            try {
+                piece = noted(store.range(from, prefix.prefixEnd(), limit, false, revision, timeoutNs));
+            } catch (StoreRejectedException e) {
+                if (e.reason() != StoreRejectedException.Reason.TOO_LARGE || limit == 1) {
+                    throw e;
+                }
+                limit = Math.max(1, limit / 16);
+                continue;
+            }
+            long bytes = 0;
+            for (KeyValue kv : piece.keyValues()) {
+                consumer.accept(kv);
+                bytes += kv.key().length() + kv.value().length;
+            }
+            if (!piece.more()) {
+                return;
+            }
+            from = piece.keyValues().getLast().key().next();
+            limit = Math.clamp(PIECE_BYTES / Math.max(1, bytes / piece.keyValues().size()), 1, Math.min(MAX_LIMIT, 4 * limit));
         }
     }
 

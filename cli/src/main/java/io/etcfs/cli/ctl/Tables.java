@@ -1,5 +1,6 @@
 package io.etcfs.cli.ctl;
 
+import io.etcfs.core.check.Severity;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
@@ -74,6 +75,21 @@ final class Tables {
         Table table = new Table("NODE", "DIRECTORY", "RESULT");
         report.nodes().forEach(node -> table.row(node.node(), node.directory(), node.error() == null ? "published" : node.error()));
         return table.toString();
+    }
+
+    static String fsck(FsckReport report) {
+        StringBuilder out = new StringBuilder();
+        if (!report.findings().isEmpty()) {
+            Table table = new Table("SEVERITY", "KIND", "KEYS", "WHAT");
+            report.findings().forEach(f -> table.row(lower(f.severity()), lower(f.kind()), joined(f.keys()), f.what().replaceAll("\\p{Cntrl}", "?")));
+            out.append(table).append('\n');
+        }
+        FsckReport.Counts counts = report.counts();
+        return out.append(lower(report.result())).append(": filesystem '").append(report.filesystem()).append("' at revision ").append(report.revision()).append(", ")
+                .append(report.count(Severity.DAMAGE)).append(" damaged, ").append(report.count(Severity.LEFTOVER)).append(" left over, ").append(report.count(Severity.NOTE)).append(" notes")
+                .append(report.omitted() == 0 ? "" : ", " + report.omitted() + " more of these").append("; ")
+                .append(counts.directories()).append(" directories, ").append(counts.files()).append(" files, ").append(counts.orphans()).append(" orphans, ")
+                .append(counts.blocks()).append(" blocks, ").append(counts.keys()).append(" keys\n").toString();
     }
 
     private static String joined(List<String> words) {

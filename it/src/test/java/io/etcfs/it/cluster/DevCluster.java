@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * Nodes {@code n1}, {@code n2}, ... on one etcd and one loop device, in a directory of their own under /var/tmp. What an earlier process of this kind left
@@ -168,14 +169,25 @@ public final class DevCluster implements AutoCloseable {
 
     /** All that etcd has under this filesystem's prefix and this part of the key. */
     public String keys(String part) {
-        String name = readString(state.resolve("name")).strip();
-        return dev(DOWN_LIMIT, "etcd", "ctl", "get", "--prefix", "--keys-only", "etcfs/" + name + "/" + part);
+        return etcdctl("get", "--prefix", "--keys-only", prefix() + part);
     }
 
     public String etcfsctl(String... args) {
-        List<String> all = new ArrayList<>(List.of("ctl"));
-        all.addAll(List.of(args));
-        return dev(DOWN_LIMIT, all.toArray(String[]::new));
+        return answered("etcfsctl", tryEtcfsctl(args));
+    }
+
+    /** The same, however it ends. */
+    public Result tryEtcfsctl(String... args) {
+        return tryDev(DOWN_LIMIT, Stream.concat(Stream.of("ctl"), Stream.of(args)).toArray(String[]::new));
+    }
+
+    public String etcdctl(String... args) {
+        return dev(DOWN_LIMIT, Stream.concat(Stream.of("etcd", "ctl"), Stream.of(args)).toArray(String[]::new));
+    }
+
+    /** What all keys of this filesystem begin with. */
+    public String prefix() {
+        return "etcfs/" + readString(state.resolve("name")).strip() + "/";
     }
 
     /** Fails if a daemon is gone or is not the one that was started. */
@@ -307,13 +319,20 @@ public final class DevCluster implements AutoCloseable {
     // ---- commands
 
     private String dev(Duration limit, String... args) {
-        List<String> command = new ArrayList<>(List.of(root.resolve("dev").toString()));
-        command.addAll(List.of(args));
-        Result result = run(command, environment(state, faults, 20), limit);
+        return answered("dev " + String.join(" ", args), tryDev(limit, args));
+    }
+
+    private static String answered(String command, Result result) {
         if (result.code != 0) {
-            throw new AssertionError(String.join(" ", command) + " answered " + result.code + ": " + result.error);
+            throw new AssertionError(command + " answered " + result.code + ": " + result.error);
         }
         return result.output;
+    }
+
+    private Result tryDev(Duration limit, String... args) {
+        List<String> command = new ArrayList<>(List.of(root.resolve("dev").toString()));
+        command.addAll(List.of(args));
+        return run(command, environment(state, faults, 20), limit);
     }
 
     private static Map<String, String> environment(Path state, List<Fault> faults, int downLimitS) {
@@ -321,7 +340,8 @@ public final class DevCluster implements AutoCloseable {
         return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", System.getProperty("etcfs.it.deviceSize", "1G"), "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options);
     }
 
-    record Result(int code, String output, String error) {}
+    /** How a command ended. */
+    public record Result(int code, String output, String error) {}
 
     /** Runs a command to its end or, after the limit, kills it. Its output goes to files, so that nothing it started holds us. */
     static Result run(List<String> command, Map<String, String> environment, Duration limit) {

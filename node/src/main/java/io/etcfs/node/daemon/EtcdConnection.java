@@ -33,7 +33,12 @@ public record EtcdConnection(EtcdOptions options, boolean allowOld) {
 
     /** For a command that asks a few things and ends. */
     public MetadataStore open() throws Refusal {
-        return open(new BootClock(), (name, body) -> Thread.ofVirtual().name(name).start(body), 1);
+        return open(1);
+    }
+
+    /** The same, with another exit code of the refusal. */
+    public MetadataStore open(int exitCode) throws Refusal {
+        return open(new BootClock(), (name, body) -> Thread.ofVirtual().name(name).start(body), exitCode);
     }
 
     /**

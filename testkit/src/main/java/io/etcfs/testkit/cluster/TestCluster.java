@@ -41,8 +41,11 @@ public final class TestCluster implements AutoCloseable {
     public final Super superblock;
     /** Why nodes stopped that should not have, and broken invariants. */
     public final List<String> stopped = new CopyOnWriteArrayList<>();
+    /** All revisions since the filesystem was made. */
+    public final History history;
     private final List<ClusterNode> nodes = new ArrayList<>();
     private int processes;
+    private boolean planted;
 
     public TestCluster(long deviceBytes) {
         store = new MemoryStore(clock, tasks);
@@ -50,6 +53,7 @@ public final class TestCluster implements AutoCloseable {
         superblock = Super.newBuilder().setFormatVersion(1).setName(NAME).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
                 .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
         Keys keys = new Keys(NAME);
+        history = new History(store, keys);
         Inode root = new Inode(1, 1);
         root.mode = Inode.DIRECTORY | 0755;
         root.nlink = 2;
@@ -106,9 +110,21 @@ public final class TestCluster implements AutoCloseable {
         return node;
     }
 
+    /** The test itself puts records that nodes would not: they are not looked at in the end. */
+    public void recordsArePlanted() {
+        planted = true;
+    }
+
+    /** Has all nodes leave. Then {@link #stopped} says, too, if the records did not agree at some revision. */
     @Override
     public void close() {
         nodes.forEach(n -> n.leave(2_000_000_000L));
+        if (!planted) {
+            History.Found found = history.firstFound();
+            if (found != null) {
+                stopped.add("revision " + found.revision() + ": " + found.findings());
+            }
+        }
         store.close();
     }
 }

@@ -60,6 +60,7 @@ class LateAndLargeTest {
     }
 
     private void commit(Op... ops) throws Exception {
+        cluster.recordsArePlanted();
         cluster.store.commit(new Txn(List.of(), List.of(ops), List.of()), SECOND);
     }
 
@@ -268,6 +269,7 @@ class LateAndLargeTest {
                 Outcome o = cluster.store.commit(txn, SECOND);
                 // Just then somebody frees a block of it.
                 byte[] freed = Unfree.newBuilder().addRuns(Unfree.Run.newBuilder().setDeviceBlock(block).setLength(1)).build().toByteArray();
+                cluster.recordsArePlanted();
                 cluster.store.commit(new Txn(List.of(), List.of(Op.put(keys.unfree(0, "n9", 1), freed)), List.of()), SECOND);
                 try {
                     Thread.sleep(200);

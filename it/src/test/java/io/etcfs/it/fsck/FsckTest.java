@@ -1,0 +1,78 @@
+package io.etcfs.it.fsck;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.it.cluster.Crew;
+import io.etcfs.it.cluster.DevCluster;
+import io.etcfs.it.cluster.OnCluster;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@OnCluster
+@Timeout(value = 2, unit = TimeUnit.MINUTES)
+class FsckTest {
+    private static final int LOAD_S = 8;
+
+    /** Whatever two nodes are in the middle of, the records agree. */
+    @Test
+    void aBusyFilesystemIsCleanAllTheTime(DevCluster cluster) throws Exception {
+        Crew.run(cluster, Duration.ofSeconds(20), "prepare", "for d in 'abc':\n    os.makedirs(HERE + '/' + d)\n", cluster.mount(1).resolve("fsck"), "");
+        int clean = 0;
+        try (Crew crew = new Crew(cluster)) {
+            for (int node = 1; node <= 2; node++) {
+                crew.add("load", load(), cluster.mount(node).resolve("fsck"), "", node, LOAD_S);
+            }
+            crew.start();
+            long end = System.nanoTime() + Duration.ofSeconds(LOAD_S).toNanos();
+            while (System.nanoTime() < end) {
+                assertClean(cluster);
+                clean++;
+            }
+            crew.await(Duration.ofSeconds(30));
+        }
+        assertClean(cluster);
+        assertTrue(clean > 2, "only " + clean + " looks");
+        System.out.println("clean " + clean + " times: " + cluster.etcfsctl("fsck").strip());
+    }
+
+    @Test
+    void plantedRecordsAreFoundAndNoMoreOnceTheyAreGone(DevCluster cluster) {
+        assertClean(cluster);
+        String number = "00000000000fffff";
+        plantAndRemove(cluster, "mystery:1", "unknown_key");
+        plantAndRemove(cluster, "orphan:" + number, "orphan");
+        plantAndRemove(cluster, "opened:n9/" + number + "/" + number, "open_unpaired");
+        plantAndRemove(cluster, "departed:n1", "node_departed");
+        plantAndRemove(cluster, "extents:" + number + "/0000000000000000", "extent_record");
+        assertClean(cluster);
+    }
+
+    private static void plantAndRemove(DevCluster cluster, String key, String kind) {
+        cluster.etcdctl("put", cluster.prefix() + key, "");
+        try {
+            DevCluster.Result found = cluster.tryEtcfsctl("fsck", "-o", "json");
+            assertEquals(4, found.code(), found.toString());
+            assertTrue(found.output().contains("\"severity\":\"damage\",\"kind\":\"" + kind + "\"") && found.output().contains("\"" + key + "\""), found.output());
+        } finally {
+            cluster.etcdctl("del", cluster.prefix() + key);
+        }
+    }
+
+    private static void assertClean(DevCluster cluster) {
+        DevCluster.Result result = cluster.tryEtcfsctl("fsck");
+        assertEquals(0, result.code(), result.toString());
+        assertTrue(result.output().startsWith("clean: "), result.output());
+    }
+
+    private static String load() throws IOException {
+        try (InputStream in = FsckTest.class.getResourceAsStream("load.py")) {
+            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+        }
+    }
+}

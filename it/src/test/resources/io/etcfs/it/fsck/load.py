@@ -1,0 +1,44 @@
+# Calls of every sort on a few names that the other node uses, too. What a local filesystem would refuse is refused here.
+random.seed(int(ARGS[0]))
+held = []
+
+
+def directory():
+    return HERE + '/' + random.choice('abc') + ('' if random.random() < 0.6 else '/d%d' % random.randrange(3))
+
+
+def name():
+    return directory() + '/f%d' % random.randrange(12)
+
+
+def subdirectory():
+    return directory() + '/d%d' % random.randrange(3)
+
+
+def write():
+    with open(name(), random.choice(['r+b', 'wb'])) as f:
+        f.seek(random.choice([0, 0, random.randrange(1 << 20)]))
+        f.write(os.urandom(random.randrange(1, 200_000)))
+        if random.random() < 0.3:
+            f.flush()
+            os.fsync(f.fileno())
+
+
+def hold():
+    if len(held) > 5:
+        held.pop(0).close()
+    held.append(open(name(), 'rb'))
+
+
+calls = [write, write, write, hold,
+         lambda: os.truncate(name(), random.randrange(400_000)),
+         lambda: os.unlink(name()),
+         lambda: os.unlink(name()),
+         lambda: os.rename(name(), name()),
+         lambda: os.link(name(), name()),
+         lambda: os.mkdir(subdirectory()),
+         lambda: os.rmdir(subdirectory()),
+         lambda: os.rename(subdirectory(), subdirectory()),
+         lambda: os.setxattr(name(), 'user.x', os.urandom(random.choice([20, 6_000])))]
+for n in until(float(ARGS[1])):
+    refused(random.choice(calls), errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR, errno.EINVAL)
