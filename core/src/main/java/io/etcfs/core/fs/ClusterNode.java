@@ -180,10 +180,16 @@ public final class ClusterNode implements Operations {
         try {
             awaitClosers(until);
             sync(timeoutNs);
-            clean = node.tokens().releaseAll(until);
-            node.space().prepareToRelease();
-            sync(Math.max(1, until - node.monitor().nowNs()));
-            clean = clean && node.space().releaseArenas();
+            while (!clean) {
+                clean = giveEverythingBack(until);
+                if (!clean && (node.waiting().stopped() || node.monitor().nowNs() >= until)) {
+                    break;
+                }
+                // A session that ended meanwhile took part of it along: what is left is given back under the next one.
+                if (!clean) {
+                    node.monitor().pause(100_000_000L);
+                }
+            }
         } catch (FsException e) {
             LOG.log(System.Logger.Level.WARNING, "not everything could be published before leaving: {0}", e.errno());
         }
@@ -194,6 +200,13 @@ public final class ClusterNode implements Operations {
             LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
             node.session().abandon();
         }
+    }
+
+    private boolean giveEverythingBack(long untilNs) throws FsException {
+        boolean tokens = node.tokens().releaseAll(untilNs);
+        node.space().prepareToRelease();
+        sync(Math.max(1, untilNs - node.monitor().nowNs()));
+        return tokens && node.space().releaseArenas();
     }
 
     /** What was removed while it was open is freed before the tokens go: nobody else would see to it until this node is back. */

@@ -351,7 +351,6 @@ public final class Pipeline {
 
     /** True: committed. False: the session it was sent under is gone; build it again for the next. */
     private boolean send(Batch batch, Txn txn, byte[] marker, List<List<Op>> riderOps, long sessionRevision, long generationRevision) {
-        boolean first = true;
         while (true) {
             Outcome outcome;
             try {
@@ -382,9 +381,7 @@ public final class Pipeline {
                 case Outcome.Conflict(TxnResult r) -> {
                     KeyValue found = r.ranged(2).only();
                     if (found != null && Arrays.equals(found.value(), marker)) {
-                        if (first) {
-                            throw new NodeStoppedError("batch " + batch.number + " was committed by somebody else: two processes run as node " + node);
-                        }
+                        // The incarnation is this process's alone: an earlier copy committed, one that the network made included.
                         complete(batch, marker, () -> {
                             int at = 3;
                             for (Rider rider : batch.riders) {
@@ -415,7 +412,6 @@ public final class Pipeline {
                     }
                 }
             }
-            first = false;
         }
     }
 
@@ -598,7 +594,8 @@ public final class Pipeline {
             head.riders.forEach(Rider::committedAndLost);
             finish(head, session.incarnationMarker(head.number));
         } else if (found == null ? markerBefore != null : !Arrays.equals(found.toByteArray(), markerBefore)) {
-            throw new NodeStoppedError("the batch marker changed while the session was gone: two processes run as node " + node);
+            throw new NodeStoppedError("the batch marker is " + (found == null ? "gone" : found.getIncarnation() + " " + found.getNumber()) + " and not that of batch "
+                    + (head == null ? open.number - 1 : head.number - 1) + ", after the session was gone: two processes run as node " + node);
         }
         for (Batch b : closed) {
             b.riders.removeIf(r -> !r.sessionLost());

@@ -77,6 +77,8 @@ public final class Session {
     private byte[] marker;
     private long membershipLease;
     private volatile boolean closing;
+    /** The thread of the beats has not ended. */
+    private boolean beating;
 
     public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, Membership membership,
             long sessionTtlSeconds, long membershipTtlSeconds) {
@@ -166,7 +168,8 @@ public final class Session {
                 readGeneration();
                 register();
                 if (putSession()) {
-                    tasks.startOwn("session", this::beatForever);
+                    monitor.with(() -> beating = true);
+                    tasks.startOwn("session", this::beat);
                     return;
                 }
                 problem = "node " + node + " is in use: its session is alive in etcd; choose another --node, or stop the daemon that runs it";
@@ -267,6 +270,20 @@ public final class Session {
         return marker;
     }
 
+    private void beat() {
+        try {
+            beatForever();
+        } finally {
+            monitor.lock();
+            try {
+                beating = false;
+                monitor.changed();
+            } finally {
+                monitor.unlock();
+            }
+        }
+    }
+
     private void beatForever() {
         long nextMembershipBeat = 0;
         while (!closing) {
@@ -341,7 +358,10 @@ public final class Session {
         }
         listener.sessionLost();
         listener.awaitDeviceQuiet();
-        while (!closing) {
+        while (true) {
+            if (closing) {
+                return;
+            }
             try {
                 long before = generationRevision;
                 readGeneration();
@@ -389,12 +409,15 @@ public final class Session {
     /** Ends the session at the end of a clean departure, after everything was published and given back. */
     public void close(long timeoutNs) {
         closing = true;
+        awaitLastBeat(timeoutNs);
         try {
             store.revokeLease(leaseId, timeoutNs);
             List<Op> leave = new ArrayList<>();
             leave.add(Op.delete(keys.membership(node)));
             leave.add(Op.put(keys.departed(node), io.etcfs.core.record.proto.Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray()));
             store.commit(new Txn(List.of(Compare.exists(keys.membership(node)), Compare.modRevision(keys.generation(node), generationRevision)), leave, List.of()), timeoutNs);
+            // A copy of the registration that is still on its way finds its lease gone.
+            store.revokeLease(membershipLease, timeoutNs);
         } catch (StoreUnavailableException | StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "the departure could not be recorded: {0}", e.getMessage());
         }
@@ -402,6 +425,19 @@ public final class Session {
         try {
             live = false;
             monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    /** A beat that is under way can end in a new session: that one is to be closed, too. */
+    private void awaitLastBeat(long timeoutNs) {
+        monitor.lock();
+        try {
+            long until = monitor.nowNs() + timeoutNs;
+            while (beating && monitor.nowNs() < until) {
+                monitor.awaitQuietly(until);
+            }
         } finally {
             monitor.unlock();
         }

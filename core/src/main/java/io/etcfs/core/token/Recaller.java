@@ -189,7 +189,7 @@ final class Recaller {
             boolean forget = release && d.directory() == null && d.inodes.isEmpty() && d.held == Mode.EXCLUSIVE && d.id != Tokens.RENAME_TOKEN && d.suspects.isEmpty();
             handover = new Handover(monitor, session, keys, node, d, downgrade, forget, to);
             d.giving = true;
-            pipeline.touch(d);
+            // No change of the domain: with the session it is dropped, and needs no token back.
             pipeline.ride(handover);
             pipeline.push(pipeline.openNumber());
             while (!tokens.stopping() && !handover.settled()) {

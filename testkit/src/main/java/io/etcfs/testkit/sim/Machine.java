@@ -50,7 +50,7 @@ final class Machine {
         node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(() -> world.power == power ? 1 : 0), process, process, new Random(random.nextLong())),
                 new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128), world.superblock);
         ClusterNode mounted = node;
-        kernel = new SimKernel(process, world.weather, new Random(random.nextLong()), mounted);
+        kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted);
         mounted.attachKernel(kernel);
         mounted.onStop(reason -> {
             if (daemon == process) {

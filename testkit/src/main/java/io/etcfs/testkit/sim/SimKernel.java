@@ -39,6 +39,8 @@ final class SimKernel implements KernelCache {
     private static final long LIMIT_NS = 120_000 * MS;
 
     private final SimProcess daemon;
+    /** Threads in the kernel: they are not stopped with the daemon. */
+    private final SimProcess host;
     private final Scheduler scheduler;
     private final Weather weather;
     private final Random random;
@@ -90,8 +92,9 @@ final class SimKernel implements KernelCache {
         }
     }
 
-    SimKernel(SimProcess daemon, Weather weather, Random random, ClusterNode node) {
+    SimKernel(SimProcess daemon, SimProcess host, Weather weather, Random random, ClusterNode node) {
         this.daemon = daemon;
+        this.host = host;
         this.scheduler = daemon.scheduler();
         this.weather = weather;
         this.random = random;
@@ -197,11 +200,11 @@ final class SimKernel implements KernelCache {
     }
 
     private void notification(Runnable body, Runnable done) {
-        long late = lateNs();
-        daemon.start("notify", () -> {
-            scheduler.sleep(late);
+        // The daemon's thread is in the kernel meanwhile, and comes back to it at the end.
+        host.start("notify", () -> {
+            scheduler.sleep(lateNs());
             body.run();
-            done.run();
+            daemon.start("notified", done);
         });
     }
 
@@ -236,7 +239,14 @@ final class SimKernel implements KernelCache {
     @Override
     public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable sending, Runnable done) {
         notification(() -> {
-            sending.run();
+            Answer<Boolean> said = new Answer<>();
+            daemon.start("sending", () -> {
+                sending.run();
+                said.give(true);
+            });
+            while (!said.given() && !daemon.isDead()) {
+                said.await(scheduler, scheduler.nowNs() + 10 * MS);
+            }
             Known k = inodes.get(ino);
             if (k == null) {
                 return;

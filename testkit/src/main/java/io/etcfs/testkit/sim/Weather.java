@@ -33,6 +33,8 @@ public final class Weather {
         PAUSE,
         /** A daemon is killed at any step, and mounted again. What it sent to the device before still arrives. */
         KILL,
+        /** A node that can't reach etcd is fenced: its generation is raised. It must publish nothing more and end. */
+        FENCED,
         /** All daemons end and the device loses, by sectors of 512 bytes, any part of what was not flushed. */
         POWER_LOSS,
         /** Clocks are up to 1 % fast or slow. */
@@ -70,7 +72,7 @@ public final class Weather {
 
     /** Whether a node may lose acknowledged, unpublished work in it, by ending or by losing its session for good. */
     boolean endsNodes() {
-        return has(Kind.PARTITION) || has(Kind.ETCD_STOPS) || has(Kind.PAUSE) || has(Kind.KILL) || has(Kind.POWER_LOSS) || has(Kind.LOST_MESSAGES) || has(Kind.LATE_REQUESTS)
+        return has(Kind.PARTITION) || has(Kind.FENCED) || has(Kind.ETCD_STOPS) || has(Kind.PAUSE) || has(Kind.KILL) || has(Kind.POWER_LOSS) || has(Kind.LOST_MESSAGES) || has(Kind.LATE_REQUESTS)
                 || has(Kind.SLOW_NETWORK);
     }
 

@@ -1,19 +1,28 @@
 package io.etcfs.testkit.sim;
 
 import com.google.protobuf.ByteString;
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.check.Checker;
+import io.etcfs.core.check.Finding;
+import io.etcfs.core.check.Kind;
+import io.etcfs.core.check.Severity;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Inode;
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fault.Rare;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Counter;
+import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.store.Compare;
 import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
-import io.etcfs.core.store.WatchEvent;
-import io.etcfs.core.store.WatchListener;
 import io.etcfs.testkit.store.MemoryStore;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -30,7 +39,7 @@ import java.util.TreeSet;
  *   <li>an order of all operations, each between its call and its return, leads the {@link Reference} from the last epoch's end to what is stored now;
  *   <li>of a daemon that ended, a suffix of what was done since its last fsync may be missing, with whatever came after it there;
  *   <li>an operation without an answer, or with EIO or ETIMEDOUT, counts once or not at all;
- *   <li>at every revision an exclusive token is alone.
+ *   <li>at every revision the {@link Rules} hold, at each epoch's end the checker finds no damage, and nothing is left over once all have left.
  * </ul>
  */
 public final class World {
@@ -42,15 +51,27 @@ public final class World {
     private static final int MAX_CUTS = 20_000;
 
     /** How large a run is. What it does follows from the seed. */
-    public record Plan(long seed, Set<Weather.Kind> weather, int machines, int epochs, int operations) {
+    public record Plan(long seed, Set<Weather.Kind> weather, Set<Rare> rare, Set<Fault> broken, int machines, int epochs, int operations) {
         public static Plan of(long seed) {
             Random r = new Random(seed ^ 0x5deece66dL);
-            return new Plan(seed, Weather.draw(r).kinds, 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
+            Set<Rare> rare = EnumSet.noneOf(Rare.class);
+            for (Rare way : Rare.values()) {
+                if (r.nextInt(3) == 0) {
+                    rare.add(way);
+                }
+            }
+            return new Plan(seed, Weather.draw(r).kinds, rare, Set.of(), 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
+        }
+
+        /** The same with rules broken. */
+        public Plan breaking(Fault... faults) {
+            return new Plan(seed, weather, rare, Set.of(faults), machines, epochs, operations);
         }
 
         @Override
         public String toString() {
-            return "seed " + seed + ", " + machines + " machines, " + epochs + " epochs of " + operations + " operations a program, " + new TreeSet<>(weather);
+            return "seed " + seed + ", " + machines + " machines, " + epochs + " epochs of " + operations + " operations a program, " + new TreeSet<>(weather) + ", often " + new TreeSet<>(rare)
+                    + (broken.isEmpty() ? "" : ", BROKEN " + broken);
         }
     }
 
@@ -68,12 +89,12 @@ public final class World {
     private final Plan plan;
     private final Random random;
     private final Keys keys = new Keys(NAME);
-    private final SimProcess programs;
+    final SimProcess programs;
     private final List<Machine> machines = new ArrayList<>();
     private final List<String> story = new ArrayList<>();
     private final Map<Machine, List<Program>> working = new HashMap<>();
     private final Set<String> ended = new HashSet<>();
-    private final Map<String, String> mountedAs = new HashMap<>();
+    private final Set<String> fenced = new HashSet<>();
     private List<Op> epoch = new ArrayList<>();
     private Reference reference = Reference.empty();
     private Program.Taste taste;
@@ -100,8 +121,16 @@ public final class World {
     }
 
     public static Result run(Plan plan) {
+        Fault.plant(plan.broken);
+        Rare.prefer(plan.rare);
         World world = new World(plan);
-        String failure = world.play();
+        String failure;
+        try {
+            failure = world.play();
+        } finally {
+            Fault.plant(Set.of());
+            Rare.prefer(Set.of());
+        }
         return new Result(plan, failure, world.story, world.scheduler.digest(), world.operations, world.scheduler.nowNs(), world.scheduler.steps());
     }
 
@@ -135,7 +164,11 @@ public final class World {
     private String play() {
         try {
             format();
-            watchExclusion();
+            new Rules(keys).watch(store, problem -> {
+                if (broken == null) {
+                    broken = problem;
+                }
+            });
             for (int i = 1; i <= plan.machines; i++) {
                 Machine m = new Machine(this, "n" + i, new Random(random.nextLong()));
                 m.network.calm();
@@ -145,13 +178,14 @@ public final class World {
             if (!go(() -> machines.stream().allMatch(Machine::up), 60_000 * MS)) {
                 return problem("not all nodes are mounted");
             }
+            watchDaemons();
             for (int e = 1; e <= plan.epochs; e++) {
                 String failure = playEpoch(e);
                 if (failure != null) {
                     return "epoch " + e + ": " + failure;
                 }
             }
-            return null;
+            return leave();
         } catch (StoreRejectedException e) {
             throw new IllegalStateException(e);
         }
@@ -180,34 +214,6 @@ public final class World {
                 io.etcfs.core.store.Op.put(keys.inodeAllocCounter(), Counter.newBuilder().setNext(2).build().toByteArray()), io.etcfs.core.store.Op.put(keys.arenaAllocLog(), Counter.newBuilder().build().toByteArray())), List.of()), MS);
     }
 
-    private void watchExclusion() {
-        Map<Long, Set<Keys.LockKey>> held = new HashMap<>();
-        store.watch(keys.locks(), keys.locks().prefixEnd(), 1, new WatchListener() {
-            @Override
-            public void changed(long revision, List<WatchEvent> events) {
-                Set<Long> touched = new TreeSet<>();
-                for (WatchEvent e : events) {
-                    Keys.LockKey k = keys.parseLock(e.keyValue().key());
-                    Set<Keys.LockKey> holders = held.computeIfAbsent(k.res(), r -> new HashSet<>());
-                    if (e.kind() == WatchEvent.Kind.PUT) {
-                        holders.add(k);
-                    } else {
-                        holders.remove(k);
-                    }
-                    touched.add(k.res());
-                }
-                for (long res : touched) {
-                    if (held.get(res).size() > 1 && held.get(res).stream().anyMatch(Keys.LockKey::exclusive)) {
-                        broken = "revision " + revision + ": token " + res + " is held as " + held.get(res);
-                    }
-                }
-            }
-
-            @Override
-            public void resynced(long revision) {}
-        });
-    }
-
     private String playEpoch(int number) {
         tell("---- epoch " + number);
         epoch = new ArrayList<>();
@@ -223,8 +229,6 @@ public final class World {
             }
         }
         trouble();
-        // Who sees to daemons that ended by themselves.
-        watchDaemons();
         boolean done = go(() -> programsRunning == 0, PATIENCE_NS);
         if (!done) {
             return problem("programs hang: " + epoch.stream().filter(o -> o.returned == Long.MAX_VALUE).toList());
@@ -237,8 +241,8 @@ public final class World {
                 m.daemon.resume();
             }
         });
-        if (!go(() -> machines.stream().allMatch(Machine::up), PATIENCE_NS)) {
-            return problem("not all nodes are mounted again");
+        if (!go(() -> machines.stream().allMatch(m -> m.up() && !fenced.contains(m.process())), PATIENCE_NS)) {
+            return problem("not all nodes are mounted again, and those that were fenced have ended");
         }
         String failure = publishAll();
         if (failure != null) {
@@ -248,7 +252,45 @@ public final class World {
         Reference now = Stored.read(stored, keys, disk);
         failure = explain(now);
         reference = now;
-        return failure;
+        return failure != null ? failure : check(stored, false);
+    }
+
+    /**
+     * What the checker says: never damage, and at the end nothing that somebody would have to clean up, but for some bytes of etcd: the owner records of
+     * removed directories whose holder's session ended before it gave them up.
+     */
+    private String check(List<KeyValue> stored, boolean atTheEnd) {
+        List<Finding> findings = Checker.check(keys, stored, store.revision()).stream()
+                .filter(f -> f.severity() == Severity.DAMAGE || atTheEnd && f.severity() == Severity.LEFTOVER && !(f.kind() == Kind.OWNER_LEFT && weather.endsNodes())).toList();
+        return findings.isEmpty() ? null : "what is stored does not agree: " + findings;
+    }
+
+    /** Everybody unmounts: what is stored then is the filesystem and nothing else. */
+    private String leave() {
+        tell("---- all leave");
+        for (Machine m : machines) {
+            Answer<Boolean> answer = new Answer<>();
+            m.daemon.start("leave", () -> {
+                m.node.leave(60_000 * MS);
+                answer.give(true);
+            });
+            if (!go(answer::given, PATIENCE_NS)) {
+                return problem(m.process() + " does not leave");
+            }
+        }
+        List<KeyValue> stored = Stored.keys(store, keys);
+        String difference = reference.difference(Stored.read(stored, keys, disk));
+        if (difference != null) {
+            return "after all have left: " + difference;
+        }
+        for (KeyValue kv : stored) {
+            for (String kind : List.of("session:", "membership:", "lock:", "want:", "open:", "opened:", "orphan:", "remainder:", "arena:")) {
+                if (kv.key().startsWith(keys.prefix().plus(kind))) {
+                    return "after all have left there is " + kv.key();
+                }
+            }
+        }
+        return check(stored, true);
     }
 
     private void start(Machine m, int count) {
@@ -295,10 +337,8 @@ public final class World {
         }
     }
 
+    /** Sees to daemons that ended by themselves. */
     private void watchDaemons() {
-        if (!rough && machines.stream().allMatch(m -> m.daemon != null)) {
-            return;
-        }
         for (Machine m : machines) {
             if (m.stopped != null) {
                 if (!weather.endsNodes()) {
@@ -349,6 +389,11 @@ public final class World {
                             end(m, "is killed");
                         }
                     });
+                    case FENCED -> {
+                        if (i == 0) {
+                            scheduler.after(at, () -> fence(m, 6_000 * MS));
+                        }
+                    }
                     case POWER_LOSS -> {
                         if (i == 0 && random.nextBoolean()) {
                             scheduler.after(at, () -> {
@@ -375,6 +420,34 @@ public final class World {
         }
     }
 
+    private void fence(Machine m, long withinNs) {
+        if (!rough || !m.up()) {
+            return;
+        }
+        tell(m.process() + " is cut off, to be fenced");
+        m.network.cut(withinNs);
+        fenceOnceGone(m.name, scheduler.nowNs() + withinNs);
+    }
+
+    private void fenceOnceGone(String name, long untilNs) {
+        if (!rough || scheduler.nowNs() > untilNs) {
+            return;
+        }
+        try {
+            KeyValue generation = store.range(keys.generation(name), null, 0, false, 0, MS).only();
+            byte[] raised = Generation.newBuilder().setGeneration(Generation.parseFrom(generation.value()).getGeneration() + 1).build().toByteArray();
+            if (store.commit(new Txn(List.of(Compare.absent(keys.session(name))), List.of(io.etcfs.core.store.Op.put(keys.generation(name), raised)), List.of()), MS)
+                    instanceof Outcome.Committed) {
+                tell(name + " is fenced");
+                machines.stream().filter(m -> m.name.equals(name) && m.up()).forEach(m -> fenced.add(m.process()));
+            } else {
+                scheduler.after(50 * MS, () -> fenceOnceGone(name, untilNs));
+            }
+        } catch (StoreRejectedException | InvalidProtocolBufferException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     private void compact() {
         try {
             store.compact(store.revision());
@@ -397,8 +470,12 @@ public final class World {
             if (!go(() -> answer.given() || m.stopped != null, PATIENCE_NS)) {
                 return problem(m.process() + " does not publish");
             }
-            if (m.stopped != null) {
-                return m.process() + " stopped in good weather: " + m.stopped;
+            if (!answer.given()) {
+                // It learns only now what it has lost: as if it had ended before.
+                if (!weather.endsNodes()) {
+                    return m.process() + " stopped: " + m.stopped;
+                }
+                return go(() -> machines.stream().allMatch(Machine::up), PATIENCE_NS) ? publishAll() : problem("not all nodes are mounted again");
             }
             if (!answer.value().isEmpty()) {
                 return m.process() + " can't publish: " + answer.value();
