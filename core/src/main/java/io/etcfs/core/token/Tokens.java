@@ -150,6 +150,7 @@ public final class Tokens {
             return;
         }
         if (needs.length > 1 && attempt.mayWait) {
+            List<Domain> before = List.copyOf(attempt.pinned);
             attempt.unpin();
             Need[] ordered = needs.clone();
             java.util.Arrays.sort(ordered, Comparator.comparingLong(Need::resource));
@@ -160,7 +161,10 @@ public final class Tokens {
                 }
                 attempt.pin(d);
             }
-            monitor.changed();
+            // Not otherwise: two operations that both wait would wake each other for as long as they do.
+            if (!attempt.pinned.containsAll(before)) {
+                monitor.changed();
+            }
         }
         throw Blocked.INSTANCE;
     }

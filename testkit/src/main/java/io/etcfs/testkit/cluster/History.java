@@ -2,7 +2,7 @@ package io.etcfs.testkit.cluster;
 
 import io.etcfs.core.check.Checker;
 import io.etcfs.core.check.Finding;
-import io.etcfs.core.check.Severity;
+import io.etcfs.core.check.Kind;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.store.Key;
@@ -14,12 +14,16 @@ import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
 import java.util.List;
 import java.util.NavigableMap;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.stream.Stream;
 
 /** Every revision of a filesystem's keys since it began to listen, so that each can be looked at afterwards. */
 public final class History {
+    /** What there can be after a node went without leaving, until it comes back or, of an owner record, for ever. */
+    public static final Set<Kind> LEFT_BY_A_CRASH = Set.of(Kind.NODE_GONE, Kind.ORPHAN_WAITS, Kind.OWNER_LEFT);
+
     private static final long PATIENCE_NS = 10_000_000_000L;
 
     /** What a revision has. The keys are the same map for all: to be looked at, not kept. */
@@ -82,12 +86,12 @@ public final class History {
         }
     }
 
-    /** What the checker finds at the first revision at which it finds anything but notes, or null. */
-    public Found firstFound() {
+    /** What the checker finds at the first revision at which it finds anything of another kind than these, or null. */
+    public Found firstFound(Set<Kind> allowed) {
         Found[] first = {null};
         replay((revision, now) -> {
             if (first[0] == null) {
-                List<Finding> findings = Checker.check(keys, now.values(), revision).stream().filter(f -> f.severity() != Severity.NOTE).toList();
+                List<Finding> findings = Checker.check(keys, now.values(), revision).stream().filter(f -> !allowed.contains(f.kind())).toList();
                 first[0] = findings.isEmpty() ? null : new Found(revision, findings);
             }
         });

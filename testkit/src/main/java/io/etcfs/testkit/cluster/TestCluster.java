@@ -120,7 +120,7 @@ public final class TestCluster implements AutoCloseable {
     public void close() {
         nodes.forEach(n -> n.leave(2_000_000_000L));
         if (!planted) {
-            History.Found found = history.firstFound();
+            History.Found found = history.firstFound(History.LEFT_BY_A_CRASH);
             if (found != null) {
                 stopped.add("revision " + found.revision() + ": " + found.findings());
             }

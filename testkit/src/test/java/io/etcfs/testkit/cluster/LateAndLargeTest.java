@@ -1,6 +1,7 @@
 package io.etcfs.testkit.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.fs.Call;
@@ -17,6 +18,7 @@ import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.Txn;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -317,5 +319,35 @@ class LateAndLargeTest {
         }
         a.fsync("/f109");
         assertEquals(List.of(), cluster.stopped);
+    }
+
+    /** Each looks again when something has changed: that the other one looked is nothing that has. */
+    @Test
+    void operationsThatWaitForSeveralTokensDoNotKeepEachOtherAwake() throws Exception {
+        for (String dir : List.of("/a", "/a/x", "/a/y", "/b")) {
+            a.mkdir(dir);
+        }
+        // Somebody has the rename token, which both need.
+        commit(Op.put(keys.lockExclusive(0, "n9"), Lock.newBuilder().setSession(1).build().toByteArray()));
+        List<CompletableFuture<Void>> renames = new ArrayList<>();
+        for (String name : List.of("/x", "/y")) {
+            renames.add(CompletableFuture.runAsync(() -> {
+                try {
+                    a.rename("/a" + name, "/b" + name);
+                } catch (FsException e) {
+                    throw new IllegalStateException(e);
+                }
+            }, task -> cluster.tasks.start("rename", task)));
+        }
+        Thread.sleep(500);
+        Duration before = ProcessHandle.current().info().totalCpuDuration().orElseThrow();
+        Thread.sleep(1_000);
+        Duration used = ProcessHandle.current().info().totalCpuDuration().orElseThrow().minus(before);
+        commit(Op.delete(keys.lockExclusive(0, "n9")));
+        for (CompletableFuture<Void> rename : renames) {
+            rename.get(5, TimeUnit.SECONDS);
+        }
+        assertEquals(List.of("x", "y"), a.list("/b"));
+        assertTrue(used.toMillis() < 500, () -> "waiting for a second took " + used.toMillis() + " ms of processor time");
     }
 }
