@@ -44,6 +44,8 @@ public final class ClusterNode implements Operations {
     public static final long DEFAULT_DEADLINE_NS = 20_000_000_000L;
     private static final long SESSION_TTL_S = 2;
     private static final long MEMBERSHIP_TTL_S = 10;
+    /** Also after everything else took all the time: to end the session. */
+    private static final long CLOSE_NS = 2_000_000_000L;
     private static final long USAGE_FRESH_NS = 50_000_000L;
     private static final System.Logger LOG = System.getLogger(ClusterNode.class.getName());
 
@@ -176,37 +178,24 @@ public final class ClusterNode implements Operations {
      */
     public void leave(long timeoutNs) {
         long until = node.monitor().nowNs() + timeoutNs;
-        boolean clean = false;
+        boolean published = false;
         try {
             awaitClosers(until);
             sync(timeoutNs);
-            while (!clean) {
-                clean = giveEverythingBack(until);
-                if (!clean && (node.waiting().stopped() || node.monitor().nowNs() >= until)) {
-                    break;
-                }
-                // A session that ended meanwhile took part of it along: what is left is given back under the next one.
-                if (!clean) {
-                    node.monitor().pause(100_000_000L);
-                }
-            }
+            boolean released = node.tokens().releaseAll(until);
+            node.space().prepareToRelease();
+            sync(Math.max(1, until - node.monitor().nowNs()));
+            published = released;
         } catch (FsException e) {
             LOG.log(System.Logger.Level.WARNING, "not everything could be published before leaving: {0}", e.errno());
         }
         endParts();
-        if (clean) {
-            node.session().close(2_000_000_000L);
-        } else {
+        // Without a session nothing that is still on its way commits: no arena is claimed behind our back.
+        long closeUntil = Math.max(until, node.monitor().nowNs() + CLOSE_NS);
+        if (!published || !node.session().end(closeUntil) || !node.space().releaseArenas(closeUntil) || !node.session().depart(closeUntil)) {
             LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
             node.session().abandon();
         }
-    }
-
-    private boolean giveEverythingBack(long untilNs) throws FsException {
-        boolean tokens = node.tokens().releaseAll(untilNs);
-        node.space().prepareToRelease();
-        sync(Math.max(1, untilNs - node.monitor().nowNs()));
-        return tokens && node.space().releaseArenas();
     }
 
     /** What was removed while it was open is freed before the tokens go: nobody else would see to it until this node is back. */

@@ -76,6 +76,7 @@ public final class Session {
     private long generationRevision;
     private byte[] marker;
     private long membershipLease;
+    private long membershipRevision;
     private volatile boolean closing;
     /** The thread of the beats has not ended. */
     private boolean beating;
@@ -210,10 +211,11 @@ public final class Session {
         Membership value = membership.toBuilder().setGeneration(generation).build();
         Outcome outcome = store.commit(new Txn(List.of(Compare.modRevision(keys.generation(node), generationRevision)),
                 List.of(Op.put(keys.membership(node), value.toByteArray(), lease.leaseId()), Op.delete(keys.departed(node))), List.of()), REQUEST_NS);
-        if (!(outcome instanceof Outcome.Committed)) {
+        if (!(outcome instanceof Outcome.Committed(TxnResult r))) {
             throw new StoreUnavailableException("membership was not registered");
         }
         membershipLease = lease.leaseId();
+        membershipRevision = r.revision();
     }
 
     /** Puts the session key if it is absent. False: somebody else's is there. */
@@ -406,21 +408,19 @@ public final class Session {
         }
     }
 
-    /** Ends the session at the end of a clean departure, after everything was published and given back. */
-    public void close(long timeoutNs) {
+    /** Same generation as when it was last read. Monitor held. */
+    public Compare generationCompare() {
+        return Compare.modRevision(keys.generation(node), generationRevision);
+    }
+
+    /** Ends the session for good, after everything was published and the tokens given back. False: it could not be ended in time. */
+    public boolean end(long untilNs) {
         closing = true;
-        awaitLastBeat(timeoutNs);
-        try {
-            store.revokeLease(leaseId, timeoutNs);
-            List<Op> leave = new ArrayList<>();
-            leave.add(Op.delete(keys.membership(node)));
-            leave.add(Op.put(keys.departed(node), io.etcfs.core.record.proto.Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray()));
-            store.commit(new Txn(List.of(Compare.exists(keys.membership(node)), Compare.modRevision(keys.generation(node), generationRevision)), leave, List.of()), timeoutNs);
-            // A copy of the registration that is still on its way finds its lease gone.
-            store.revokeLease(membershipLease, timeoutNs);
-        } catch (StoreUnavailableException | StoreRejectedException e) {
-            LOG.log(System.Logger.Level.WARNING, "the departure could not be recorded: {0}", e.getMessage());
-        }
+        awaitLastBeat(untilNs);
+        boolean ended = attempt("end the session", untilNs, () -> {
+            store.revokeLease(leaseId, REQUEST_NS);
+            return true;
+        });
         monitor.lock();
         try {
             live = false;
@@ -428,15 +428,50 @@ public final class Session {
         } finally {
             monitor.unlock();
         }
+        return ended;
+    }
+
+    /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. */
+    public boolean depart(long untilNs) {
+        byte[] departed = io.etcfs.core.record.proto.Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray();
+        Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), membershipRevision), monitor.with(this::generationCompare),
+                Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd())), List.of(Op.delete(keys.membership(node)), Op.put(keys.departed(node), departed)), List.of());
+        // One that comes late, after another process of this node has registered, finds another membership.
+        boolean marked = attempt("record the departure", untilNs, () -> store.commit(txn, REQUEST_NS) instanceof Outcome.Committed
+                || store.range(keys.departed(node), null, 0, false, 0, REQUEST_NS).only() != null);
+        // A copy of the registration that is still on its way finds its lease gone.
+        return marked && attempt("end the membership", untilNs, () -> {
+            store.revokeLease(membershipLease, REQUEST_NS);
+            return true;
+        });
+    }
+
+    private interface Request {
+        boolean send() throws StoreUnavailableException, StoreRejectedException;
+    }
+
+    private boolean attempt(String what, long untilNs, Request request) {
+        while (true) {
+            try {
+                if (request.send()) {
+                    return true;
+                }
+            } catch (StoreUnavailableException | StoreRejectedException e) {
+                LOG.log(System.Logger.Level.WARNING, "could not {0}: {1}", what, e.getMessage());
+            }
+            if (monitor.nowNs() >= untilNs) {
+                return false;
+            }
+            monitor.pause(50_000_000L);
+        }
     }
 
     /** A beat that is under way can end in a new session: that one is to be closed, too. */
-    private void awaitLastBeat(long timeoutNs) {
+    private void awaitLastBeat(long untilNs) {
         monitor.lock();
         try {
-            long until = monitor.nowNs() + timeoutNs;
-            while (beating && monitor.nowNs() < until) {
-                monitor.awaitQuietly(until);
+            while (beating && monitor.nowNs() < untilNs) {
+                monitor.awaitQuietly(untilNs);
             }
         } finally {
             monitor.unlock();

@@ -498,26 +498,30 @@ public final class Space {
         }
     }
 
-    /** Gives every arena to the free pool, each in a transaction of its own; everything is published. True if none is left. */
-    public boolean releaseArenas() {
-        Compare[] guard = monitor.with(() -> session.guard().compares().toArray(Compare[]::new));
-        boolean all = true;
-        for (Arena arena : monitor.with(() -> List.copyOf(arenas.all()))) {
-            byte[] value = io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray();
-            List<Compare> compares = new ArrayList<>(List.of(guard));
-            compares.add(Compare.exists(keys.arena(node, arena.id())));
+    /**
+     * Gives every arena to the free pool, each in a transaction of its own. Everything is published and the session has ended, so that none is claimed any more.
+     * True if none is left.
+     */
+    public boolean releaseArenas(long untilNs) {
+        while (true) {
             try {
-                if (committed(new Txn(compares, List.of(Op.delete(keys.arena(node, arena.id())), Op.put(keys.freeArena(arena.id()), value)), List.of()))) {
-                    monitor.with(() -> arenas.remove(arena.id()));
-                } else {
-                    all = false;
+                List<KeyValue> owned = store.range(keys.arenasOf(node), keys.arenasOf(node).prefixEnd(), 0, false, 0, REQUEST_NS).keyValues();
+                if (owned.isEmpty()) {
+                    return true;
                 }
-            } catch (StoreRejectedException e) {
-                LOG.log(System.Logger.Level.WARNING, "arena {0} was not released: {1}", arena.id(), e.getMessage());
-                all = false;
+                Compare sameGeneration = monitor.with(session::generationCompare);
+                for (KeyValue kv : owned) {
+                    committed(new Txn(List.of(sameGeneration, Compare.modRevision(kv.key(), kv.modRevision())),
+                            List.of(Op.delete(kv.key()), Op.put(keys.freeArena(keys.parseArena(kv.key()).id()), kv.value())), List.of()));
+                }
+            } catch (StoreUnavailableException | StoreRejectedException e) {
+                LOG.log(System.Logger.Level.WARNING, "the arenas are not released yet: {0}", e.getMessage());
             }
+            if (monitor.nowNs() >= untilNs) {
+                return false;
+            }
+            monitor.pause(20_000_000L);
         }
-        return all;
     }
 
     public int arenaCount() {
