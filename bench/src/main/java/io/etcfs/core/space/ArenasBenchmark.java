@@ -25,7 +25,7 @@ public class ArenasBenchmark {
         arenas.reference(block);
         arenas.dereference(block);
         int segments = 0;
-        for (Arena arena : arenas.all()) {
+        for (Arena arena : arenas.takeDirty()) {
             segments += arena.takeDirtySegments().length;
         }
         return segments;

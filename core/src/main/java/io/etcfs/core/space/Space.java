@@ -267,14 +267,11 @@ public final class Space {
 
     /** Puts the bitmaps that the operation changed into the open batch; the last thing an operation does. */
     public void touched() {
-        for (Arena arena : arenas.all()) {
-            int[] segments = arena.takeDirtySegments();
-            for (int segment : segments) {
+        for (Arena arena : arenas.takeDirty()) {
+            for (int segment : arena.takeDirtySegments()) {
                 pipeline.put(keys.blocks(arena.id(), segment), () -> arena.journalSegment(segment), true, Arena.SEGMENT_BYTES + 40);
             }
-            if (segments.length > 0) {
-                pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
-            }
+            pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
         }
     }
 
