@@ -26,8 +26,8 @@ micro_benchmarks() {
   [ $# -le 1 ] || usage_error "bench micro takes one regular expression, got '$2' as well"
   need_jdk
   run_maven -q -pl bench -am -Dmaven.test.skip=true package >&2 </dev/null
-  # What the JMH of today says of itself on newer JDKs, and each fork again, is not for us.
-  "$JAVA_HOME/bin/java" --sun-misc-unsafe-memory-access=allow -cp "$ROOT/bench/target/lib/*" io.etcfs.bench.Micro "$@"
+  # In place of this shell, so that killing it ends the benchmark and its forks; JMH 1.37 uses calls that JDK 25 warns about.
+  exec "$JAVA_HOME/bin/java" "-Djava.io.tmpdir=$ROOT/bench/target" --sun-misc-unsafe-memory-access=allow -cp "$ROOT/bench/target/lib/*" io.etcfs.bench.Micro "$@"
 }
 
 run_bench() { # PROGRAM ARGS...
