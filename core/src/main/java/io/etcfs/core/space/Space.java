@@ -218,9 +218,7 @@ public final class Space {
         List<Run> own = new ArrayList<>();
         for (Extent e : extents) {
             for (Run run : arenas.split(new Run(e.deviceBlock(), e.length()))) {
-                for (long b = run.firstBlock(); b < run.end() && !pipeline.dirty().isEmpty(); b++) {
-                    pipeline.dirty().forget(b, pipeline.openNumber());
-                }
+                pipeline.dirty().forget(run.firstBlock(), run.length(), pipeline.openNumber());
                 if (arenas.owning(run.firstBlock()) != null && domain.suspects.isEmpty()) {
                     arenas.dereference(run);
                     own.add(run);
