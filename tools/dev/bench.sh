@@ -1,7 +1,8 @@
-# `./dev bench`: the same program on ext4 and on EtcFS, each on a loop device over a file of the same disk.
+# `./dev bench`: the same program on ext4 and on EtcFS, each on a loop device over a file of the same disk. `./dev bench micro`: inner loops alone.
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 bench_command() {
+  case ${1:-} in micro) shift; micro_benchmarks "$@"; return ;; esac
   local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py} arg
   [ -r "$program" ] || usage_error "FSBENCH '$program' cannot be read"
   need_commands python3:python3
@@ -19,6 +20,14 @@ bench_command() {
   bench_ext4 "$program" "$@"
   bench_etcfs "$program" "$@"
   python3 "$ROOT/tools/bench/table.py" "$BENCH_DIR/results/ext4.json" "$BENCH_DIR/results/etcfs.json"
+}
+
+micro_benchmarks() {
+  [ $# -le 1 ] || usage_error "bench micro takes one regular expression, got '$2' as well"
+  need_jdk
+  run_maven -q -pl bench -am -Dmaven.test.skip=true package >&2 </dev/null
+  # In place of this shell, so that killing it ends the benchmark and its forks; JMH 1.37 uses calls that JDK 25 warns about.
+  exec "$JAVA_HOME/bin/java" "-Djava.io.tmpdir=$ROOT/bench/target" --sun-misc-unsafe-memory-access=allow -cp "$ROOT/bench/target/lib/*" io.etcfs.bench.Micro "$@"
 }
 
 run_bench() { # PROGRAM ARGS...

@@ -2,15 +2,25 @@
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 test_command() {
-  local tier=${1:-all}
+  local tier=${1:-all} models=fast status=0
+  case $tier:${2:-} in
+    spec:all) models=all; shift ;;
+  esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
   case $tier in
-    all)      test_modules "$tier" ;;
-    unit)     test_modules "$tier" -pl '!it' ;;
-    it)       test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false ;;
-    sim|spec) say "there are no $tier tests yet"; exit 2 ;;
-    *)        usage_error "unknown tier '$tier': unit, sim, spec, it, or none for all" ;;
+    all|unit|it|spec) ;;
+    sim) say "there are no $tier tests yet"; exit 2 ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for all" ;;
   esac
+  find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
+  case $tier in
+    all)  test_modules "$tier" || status=1 ;;
+    unit) test_modules "$tier" -pl '!it' || status=1 ;;
+    it)   test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
+  esac
+  case $tier in all|spec) check_models $models ;; esac
+  summarize_tests || status=1
+  return $status
 }
 
 test_modules() { # TIER MAVEN_ARGS...
@@ -27,7 +37,6 @@ test_modules() { # TIER MAVEN_ARGS...
     # The tests must use what was built before them, also if someone saves a file meanwhile.
     export ETCFS_DEV_NO_BUILD=1
   fi
-  find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   log=$(mktemp)
   # Failures are counted below; Maven goes on, so that one broken module does not hide the others.
   run_maven "$@" -Dmaven.test.failure.ignore=true test 2>&1 </dev/null |
@@ -38,7 +47,6 @@ test_modules() { # TIER MAVEN_ARGS...
     status=1
   fi
   rm -f "$log"
-  summarize_tests || status=1
   return $status
 }
 

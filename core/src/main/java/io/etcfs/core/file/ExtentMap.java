@@ -22,6 +22,8 @@ public final class ExtentMap {
     /** Extents are not joined beyond this length: 4 GiB. */
     public static final int MAX_EXTENT_BLOCKS = 1 << 20;
 
+    private static final long[] NONE = {};
+
     private final TreeMap<Long, Extent> extents = new TreeMap<>();
     private final TreeSet<Long> dirty = new TreeSet<>();
     private long lastDirty = -1;
@@ -140,6 +142,9 @@ public final class ExtentMap {
 
     /** The ranges that changed since the last call, in order; block {@code b} is in range {@code b / RANGE_BLOCKS}. */
     public long[] takeDirtyRanges() {
+        if (dirty.isEmpty()) {
+            return NONE;
+        }
         long[] ranges = dirty.stream().mapToLong(Long::longValue).toArray();
         clearDirty();
         return ranges;

@@ -67,13 +67,23 @@ public final class DirtyBlocks {
         return block;
     }
 
-    /** The block was freed or overwritten on the device: bytes still in the open batch need not be written. */
-    public void forget(long deviceBlock, long openBatch) {
-        Block present = newest.get(deviceBlock);
-        if (present != null && present.batch == openBatch) {
-            newest.remove(deviceBlock);
-            present.dropped = true;
+    /** The blocks were freed: bytes still in the open batch need not be written. */
+    public void forget(long firstDeviceBlock, int length, long openBatch) {
+        if (length > newest.size()) {
+            newest.values().removeIf(b -> b.deviceBlock >= firstDeviceBlock && b.deviceBlock < firstDeviceBlock + length && drop(b, openBatch));
+            return;
         }
+        for (long b = firstDeviceBlock; b < firstDeviceBlock + length; b++) {
+            Block present = newest.get(b);
+            if (present != null && drop(present, openBatch)) {
+                newest.remove(b);
+            }
+        }
+    }
+
+    private static boolean drop(Block block, long openBatch) {
+        block.dropped |= block.batch == openBatch;
+        return block.batch == openBatch;
     }
 
     /** The block's bytes are on the device (or were dropped). */

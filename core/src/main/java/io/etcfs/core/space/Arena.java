@@ -1,7 +1,6 @@
 package io.etcfs.core.space;
 
 import io.etcfs.core.fault.Rare;
-import java.util.Arrays;
 import java.util.BitSet;
 
 /**
@@ -40,8 +39,8 @@ public final class Arena {
     private final int blocks;
     private final int usableFrom;
     private final int usableTo;
-    private final BitSet reserved;
-    private final BitSet journal;
+    private final Bitmap reserved;
+    private final Bitmap journal;
     private final BitSet dirtySegments = new BitSet();
     private int freeBlocks;
     private int journalFreeBlocks;
@@ -66,8 +65,8 @@ public final class Arena {
         this.blocks = blocks;
         usableFrom = firstBlock == 0 ? Math.min(1, unusableFrom) : 0;
         usableTo = unusableFrom;
-        reserved = new BitSet(blocks);
-        journal = new BitSet(blocks);
+        reserved = new Bitmap(blocks);
+        journal = new Bitmap(blocks);
         setUnusable(reserved);
         setUnusable(journal);
         freeBlocks = usableBlocks();
@@ -75,7 +74,7 @@ public final class Arena {
         cursor = usableFrom;
     }
 
-    private void setUnusable(BitSet bits) {
+    private void setUnusable(Bitmap bits) {
         bits.set(0, usableFrom);
         bits.set(usableTo, blocks);
     }
@@ -104,7 +103,7 @@ public final class Arena {
     /** The journal's bitmap of a segment, {@link #SEGMENT_BYTES} bytes: block {@code i} of the segment is bit {@code i % 8} of byte {@code i / 8}. */
     public byte[] journalSegment(int segment) {
         int from = segmentStart(segment);
-        return Arrays.copyOf(journal.get(from, from + SEGMENT_BLOCKS).toByteArray(), SEGMENT_BYTES);
+        return journal.bytes(from, SEGMENT_BYTES);
     }
 
     /**
@@ -117,22 +116,11 @@ public final class Arena {
                     "the bitmap of segment " + segment + " of arena " + id + " has " + bitmap.length + " bytes, not " + SEGMENT_BYTES);
         }
         int from = segmentStart(segment);
-        journal.clear(from, from + SEGMENT_BLOCKS);
-        BitSet read = BitSet.valueOf(bitmap);
-        for (int i = read.nextSetBit(0); i >= 0; ) {
-            int end = read.nextClearBit(i);
-            journal.set(from + i, from + end);
-            i = read.nextSetBit(end);
-        }
+        journal.load(from, bitmap);
         setUnusable(journal);
-        reserved.clear(from, from + SEGMENT_BLOCKS);
-        for (int i = journal.nextSetBit(from); i >= 0 && i < from + SEGMENT_BLOCKS; ) {
-            int end = Math.min(journal.nextClearBit(i), from + SEGMENT_BLOCKS);
-            reserved.set(i, end);
-            i = journal.nextSetBit(end);
-        }
-        freeBlocks = blocks - reserved.cardinality();
-        journalFreeBlocks = blocks - journal.cardinality();
+        reserved.copy(journal, from, from + SEGMENT_BLOCKS);
+        freeBlocks = blocks - reserved.count(0, blocks);
+        journalFreeBlocks = blocks - journal.count(0, blocks);
     }
 
     private int segmentStart(int segment) {
@@ -171,10 +159,10 @@ public final class Arena {
         boolean wrapped = false;
         int at = start;
         for (int looked = 0; looked < RUNS_LOOKED_AT; looked++) {
-            at = reserved.nextClearBit(at);
+            at = reserved.nextClear(at, blocks);
             if (at >= blocks && !wrapped) {
                 wrapped = true;
-                at = reserved.nextClearBit(0);
+                at = reserved.nextClear(0, blocks);
             }
             if (at >= blocks || wrapped && at >= start) {
                 break;
@@ -193,8 +181,7 @@ public final class Arena {
     }
 
     private int runLength(int at, int wanted) {
-        int next = reserved.nextSetBit(at);
-        return Math.min(wanted, (next < 0 ? blocks : next) - at);
+        return reserved.nextSet(at, Math.min(blocks, at + Math.min(wanted, blocks))) - at;
     }
 
     /** Reserves a run that {@link #find} returned. */
@@ -211,7 +198,7 @@ public final class Arena {
     public void reference(Run run) {
         int from = index(run);
         int to = from + run.length();
-        if (!allSet(reserved, from, to) || !noneSet(journal, from, to)) {
+        if (!reserved.allSet(from, to) || !journal.noneSet(from, to)) {
             throw broken("reference", run);
         }
         journal.set(from, to);
@@ -223,7 +210,7 @@ public final class Arena {
     public void dereference(Run run) {
         int from = index(run);
         int to = from + run.length();
-        if (from < usableFrom || to > usableTo || !allSet(journal, from, to)) {
+        if (from < usableFrom || to > usableTo || !journal.allSet(from, to)) {
             throw broken("dereference", run);
         }
         journal.clear(from, to);
@@ -235,7 +222,7 @@ public final class Arena {
     public void release(Run run) {
         int from = index(run);
         int to = from + run.length();
-        if (!allSet(reserved, from, to) || !noneSet(journal, from, to)) {
+        if (!reserved.allSet(from, to) || !journal.noneSet(from, to)) {
             throw broken("release", run);
         }
         reserved.clear(from, to);
@@ -283,20 +270,11 @@ public final class Arena {
         return from;
     }
 
-    private static boolean allSet(BitSet bits, int from, int to) {
-        return bits.nextClearBit(from) >= to;
-    }
-
-    private static boolean noneSet(BitSet bits, int from, int to) {
-        int next = bits.nextSetBit(from);
-        return next < 0 || next >= to;
-    }
-
     private IllegalStateException broken(String call, Run run) {
         int from = index(run);
         int to = from + run.length();
         return new IllegalStateException("can't " + call + " " + run + " of arena " + id + ": of its blocks "
-                + reserved.get(from, to).cardinality() + " are reserved, " + journal.get(from, to).cardinality() + " referenced");
+                + reserved.count(from, to) + " are reserved, " + journal.count(from, to) + " referenced");
     }
 
     @Override

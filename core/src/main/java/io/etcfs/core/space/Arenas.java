@@ -20,6 +20,8 @@ public final class Arenas {
     private final long arenaBlocks;
     private final long deviceBlocks;
     private final TreeMap<Long, Arena> arenas = new TreeMap<>();
+    /** Those whose bitmaps were changed since {@link #takeDirty}. */
+    private final TreeMap<Long, Arena> dirty = new TreeMap<>();
     /** Where the last run without a usable hint came from: the next one is looked for from there on. */
     private long current;
 
@@ -64,6 +66,7 @@ public final class Arenas {
 
     /** The arena that was removed, or null if it was not ours. */
     public Arena remove(long id) {
+        dirty.remove(id);
         return arenas.remove(id);
     }
 
@@ -141,12 +144,16 @@ public final class Arenas {
 
     /** As {@link Arena#reference}. */
     public void reference(Run run) {
-        ours(run).reference(run);
+        Arena arena = ours(run);
+        arena.reference(run);
+        dirty.put(arena.id(), arena);
     }
 
     /** As {@link Arena#dereference}. */
     public void dereference(Run run) {
-        ours(run).dereference(run);
+        Arena arena = ours(run);
+        arena.dereference(run);
+        dirty.put(arena.id(), arena);
     }
 
     /** As {@link Arena#release}. */
@@ -180,6 +187,16 @@ public final class Arenas {
             sum += arena.freeBlocks();
         }
         return sum;
+    }
+
+    /** Our arenas with {@link Arena#takeDirtySegments dirty segments}, each once, in order. */
+    public List<Arena> takeDirty() {
+        if (dirty.isEmpty()) {
+            return List.of();
+        }
+        List<Arena> taken = List.copyOf(dirty.values());
+        dirty.clear();
+        return taken;
     }
 
     /** Our arenas by number. */

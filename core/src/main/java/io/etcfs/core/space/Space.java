@@ -219,9 +219,7 @@ public final class Space {
         List<Run> own = new ArrayList<>();
         for (Extent e : extents) {
             for (Run run : arenas.split(new Run(e.deviceBlock(), e.length()))) {
-                for (long b = run.firstBlock(); b < run.end() && !pipeline.dirty().isEmpty(); b++) {
-                    pipeline.dirty().forget(b, pipeline.openNumber());
-                }
+                pipeline.dirty().forget(run.firstBlock(), run.length(), pipeline.openNumber());
                 if (arenas.owning(run.firstBlock()) != null && domain.suspects.isEmpty()) {
                     arenas.dereference(run);
                     own.add(run);
@@ -275,14 +273,11 @@ public final class Space {
 
     /** Puts the bitmaps that the operation changed into the open batch; the last thing an operation does. */
     public void touched() {
-        for (Arena arena : arenas.all()) {
-            int[] segments = arena.takeDirtySegments();
-            for (int segment : segments) {
+        for (Arena arena : arenas.takeDirty()) {
+            for (int segment : arena.takeDirtySegments()) {
                 pipeline.put(keys.blocks(arena.id(), segment), () -> arena.journalSegment(segment), true, Arena.SEGMENT_BYTES + 40);
             }
-            if (segments.length > 0) {
-                pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
-            }
+            pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
         }
     }
 

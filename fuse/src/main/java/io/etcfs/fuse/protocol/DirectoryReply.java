@@ -49,9 +49,9 @@ final class DirectoryReply implements DirectorySink {
         Wire.u64(memory, at + 8, cookie);
         Wire.u32(memory, at + 16, name.length);
         Wire.u32(memory, at + 20, type);
+        // The padding first: it is in the last eight bytes, which the name may fill.
+        Wire.u64(memory, next - 8, 0);
         Wire.bytes(memory, at + DIRENT_BYTES, name);
-        long endOfName = at + DIRENT_BYTES + name.length;
-        memory.asSlice(endOfName, next - endOfName).fill((byte) 0);
         at = next;
     }
 
