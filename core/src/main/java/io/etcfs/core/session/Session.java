@@ -9,6 +9,7 @@ import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.LeaseBeat;
 import io.etcfs.core.store.LeaseGrant;
@@ -20,6 +21,9 @@ import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.TxnResult;
+import io.etcfs.core.store.Watch;
+import io.etcfs.core.store.WatchEvent;
+import io.etcfs.core.store.WatchListener;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -77,7 +81,10 @@ public final class Session {
     private byte[] marker;
     private long membershipLease;
     private long membershipRevision;
+    /** Whether what is known of the membership is what etcd has: not after a registration whose outcome is unknown. */
+    private boolean registered;
     private volatile boolean closing;
+    private volatile Watch generationWatch;
     /** The thread of the beats has not ended. */
     private boolean beating;
 
@@ -149,7 +156,7 @@ public final class Session {
         KeyValue session = result.ranged(firstRead).only();
         KeyValue gen = result.ranged(firstRead + 1).only();
         if (gen == null || gen.modRevision() != generationRevisionThen) {
-            throw new NodeStoppedError("this node was fenced: its generation was raised");
+            throw fenced();
         }
         return session != null && session.createRevision() == sessionRevision;
     }
@@ -170,6 +177,7 @@ public final class Session {
                 register();
                 if (putSession()) {
                     monitor.with(() -> beating = true);
+                    watchGeneration();
                     tasks.startOwn("session", this::beat);
                     return;
                 }
@@ -205,17 +213,31 @@ public final class Session {
         }
     }
 
-    /** Puts the membership on its own lease and takes back the marks of an earlier departure. */
+    /**
+     * Puts the membership on its own lease and takes back the marks of an earlier departure. One that comes late, after another process of this node has
+     * registered or departed, changes nothing.
+     */
     private void register() throws StoreUnavailableException, StoreRejectedException {
+        long before = modRevision(keys.membership(node));
+        long departedBefore = modRevision(keys.departed(node));
         LeaseGrant lease = store.grantLease(membershipTtlSeconds, REQUEST_NS);
         Membership value = membership.toBuilder().setGeneration(generation).build();
-        Outcome outcome = store.commit(new Txn(List.of(Compare.modRevision(keys.generation(node), generationRevision)),
+        registered = false;
+        Outcome outcome = store.commit(new Txn(List.of(Compare.modRevision(keys.generation(node), generationRevision), Compare.modRevision(keys.membership(node), before),
+                        Compare.modRevision(keys.departed(node), departedBefore)),
                 List.of(Op.put(keys.membership(node), value.toByteArray(), lease.leaseId()), Op.delete(keys.departed(node))), List.of()), REQUEST_NS);
         if (!(outcome instanceof Outcome.Committed(TxnResult r))) {
             throw new StoreUnavailableException("membership was not registered");
         }
         membershipLease = lease.leaseId();
         membershipRevision = r.revision();
+        registered = true;
+    }
+
+    /** 0: there is no such key. */
+    private long modRevision(Key key) throws StoreUnavailableException, StoreRejectedException {
+        KeyValue found = store.range(key, null, 0, false, 0, REQUEST_NS).only();
+        return found == null ? 0 : found.modRevision();
     }
 
     /** Puts the session key if it is absent. False: somebody else's is there. */
@@ -272,6 +294,46 @@ public final class Session {
         return marker;
     }
 
+    /** A node that has nothing to publish learns, too, that it was fenced. */
+    private void watchGeneration() {
+        generationWatch = store.watch(keys.generation(node), null, 0, new WatchListener() {
+            @Override
+            public void changed(long changedAt, List<WatchEvent> events) {
+                tasks.start("generation", () -> stopIfFenced());
+            }
+
+            @Override
+            public void resynced(long upTo) {
+                tasks.start("generation", () -> stopIfFenced());
+            }
+        });
+    }
+
+    private void stopIfFenced() {
+        while (!closing) {
+            try {
+                KeyValue found = store.range(keys.generation(node), null, 0, false, 0, REQUEST_NS).only();
+                if (!closing && (found == null || found.modRevision() != monitor.with(() -> generationRevision))) {
+                    throw fenced();
+                }
+                return;
+            } catch (StoreUnavailableException | StoreRejectedException e) {
+                monitor.pause(200_000_000L);
+            }
+        }
+    }
+
+    private static NodeStoppedError fenced() {
+        return new NodeStoppedError("this node was fenced: its generation was raised");
+    }
+
+    private void stopWatching() {
+        Watch watch = generationWatch;
+        if (watch != null) {
+            watch.close();
+        }
+    }
+
     private void beat() {
         try {
             beatForever();
@@ -299,12 +361,13 @@ public final class Session {
                 }
                 if (start >= nextMembershipBeat) {
                     nextMembershipBeat = start + membershipTtlSeconds * 300_000_000L;
-                    if (store.keepAlive(membershipLease, BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
+                    if (!registered || store.keepAlive(membershipLease, BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
                         register();
                     }
                 }
             } catch (StoreUnavailableException e) {
                 LOG.log(System.Logger.Level.DEBUG, "no answer to a keep-alive: {0}", e.getMessage());
+                nextMembershipBeat = 0;
                 if (monitor.with(() -> monitor.nowNs() > trustedUntilNs)) {
                     // Answers may be lost while the key is fine: nothing to do but to try again at once.
                     monitor.pause(20_000_000L);
@@ -368,7 +431,7 @@ public final class Session {
                 long before = generationRevision;
                 readGeneration();
                 if (generationRevision != before) {
-                    throw new NodeStoppedError("this node was fenced: its generation was raised");
+                    throw fenced();
                 }
                 everReopened = true;
                 if (putSession()) {
@@ -416,6 +479,7 @@ public final class Session {
     /** Ends the session for good, after everything was published and the tokens given back. False: it could not be ended in time. */
     public boolean end(long untilNs) {
         closing = true;
+        stopWatching();
         awaitLastBeat(untilNs);
         boolean ended = attempt("end the session", untilNs, () -> {
             store.revokeLease(leaseId, REQUEST_NS);
@@ -434,11 +498,15 @@ public final class Session {
     /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. */
     public boolean depart(long untilNs) {
         byte[] departed = io.etcfs.core.record.proto.Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray();
-        Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), membershipRevision), monitor.with(this::generationCompare),
-                Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd())), List.of(Op.delete(keys.membership(node)), Op.put(keys.departed(node), departed)), List.of());
-        // One that comes late, after another process of this node has registered, finds another membership.
-        boolean marked = attempt("record the departure", untilNs, () -> store.commit(txn, REQUEST_NS) instanceof Outcome.Committed
-                || store.range(keys.departed(node), null, 0, false, 0, REQUEST_NS).only() != null);
+        boolean marked = attempt("record the departure", untilNs, () -> {
+            if (!registered) {
+                register();
+            }
+            // One that comes late, after another process of this node has registered, finds another membership.
+            Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), membershipRevision), monitor.with(this::generationCompare),
+                    Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd())), List.of(Op.delete(keys.membership(node)), Op.put(keys.departed(node), departed)), List.of());
+            return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed || modRevision(keys.departed(node)) != 0;
+        });
         // A copy of the registration that is still on its way finds its lease gone.
         return marked && attempt("end the membership", untilNs, () -> {
             store.revokeLease(membershipLease, REQUEST_NS);
@@ -481,5 +549,6 @@ public final class Session {
     /** Stops the beats without leaving: for a node that stops as if it had crashed. */
     public void abandon() {
         closing = true;
+        stopWatching();
     }
 }

@@ -290,7 +290,7 @@ public final class Space {
 
     private void claim() {
         boolean got = false;
-        boolean answered = false;
+        boolean noneLeft = false;
         try {
             while (!got && !monitor.with(() -> stopping)) {
                 int before = monitor.with(() -> arenas.all().size());
@@ -304,8 +304,8 @@ public final class Space {
                     break;
                 }
                 long id = claimOne(guard);
-                answered = true;
                 if (id == NONE_LEFT) {
+                    noneLeft = true;
                     break;
                 }
                 if (id >= 0) {
@@ -317,14 +317,13 @@ public final class Space {
             }
         } catch (StoreUnavailableException | StoreRejectedException e) {
             LOG.log(System.Logger.Level.DEBUG, "no arena claimed: {0}", e.getMessage());
-            answered = false;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } finally {
             monitor.lock();
             try {
                 claiming = false;
-                if (!got && answered) {
+                if (noneLeft) {
                     fullUntilNs = monitor.nowNs() + FULL_NS;
                 }
                 monitor.changed();

@@ -25,7 +25,7 @@ import java.util.List;
  *                                  else own key goes, owner: given up
  *   held X, first waiter wants S:  own key becomes S, owner: given up; each waiting S whose session is there gets its key
  *   held S, somebody wants X:      nested as above (and owner: unchanged); else own key goes
- *   no waiter (release):           own key goes, owner: given up if it was X
+ *   no waiter (release):           own key goes, owner: given up if it was X; owner: goes, too, if nothing lives in the domain any more and nobody shares it
  * </pre>
  */
 final class Handover implements Rider {
@@ -89,6 +89,12 @@ final class Handover implements Rider {
             alone.add(forget ? Op.delete(keys.owner(res)) : Op.put(keys.owner(res), givenUp.toByteArray()));
         }
         if (to.isEmpty()) {
+            if (from == Mode.SHARED && forget) {
+                // Whoever is the last one to share it.
+                List<Compare> last = new ArrayList<>(nobodyElse(keys, res, node));
+                last.add(Compare.modRevision(keys.owner(res), domain.ownerRevision));
+                return List.of(new Op.Nested(new Txn(last, List.of(Op.delete(own), Op.delete(keys.owner(res))), alone)));
+            }
             return alone;
         }
         Domain.WantOf w = to.getFirst();
@@ -164,6 +170,11 @@ final class Handover implements Rider {
     }
 
     private void keptShared(long lockRevision, long ownerRevision) {
+        if (domain.held != from) {
+            // The answer came after the session had ended, and the token with it.
+            finish(lockRevision);
+            return;
+        }
         domain.held = Mode.SHARED;
         domain.lockRevision = lockRevision;
         domain.ownerRevision = ownerRevision;

@@ -186,7 +186,7 @@ final class Recaller {
                 endRecall(d);
                 return;
             }
-            boolean forget = release && d.directory() == null && d.inodes.isEmpty() && d.held == Mode.EXCLUSIVE && d.id != Tokens.RENAME_TOKEN && d.suspects.isEmpty();
+            boolean forget = release && d.directory() == null && d.inodes.isEmpty() && d.id != Tokens.RENAME_TOKEN && d.suspects.isEmpty();
             handover = new Handover(monitor, session, keys, node, d, downgrade, forget, to);
             d.giving = true;
             // No change of the domain: with the session it is dropped, and needs no token back.

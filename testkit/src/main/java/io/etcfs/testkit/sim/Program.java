@@ -33,7 +33,7 @@ final class Program {
     private byte next;
 
     /** What a run's programs like to do: a weight for each kind of operation. */
-    record Taste(Map<Op.Kind, Integer> weights, int fileBytes, int pauseMs) {
+    record Taste(Map<Op.Kind, Integer> weights, int names, int fileBytes, int pauseMs) {
         static Taste draw(Random random) {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
             for (Op.Kind k : Op.Kind.values()) {
@@ -46,7 +46,18 @@ final class Program {
             }
             w.put(Op.Kind.CREATE, 1 + w.get(Op.Kind.CREATE));
             w.put(Op.Kind.LOOKUP, 1 + w.get(Op.Kind.LOOKUP));
-            return new Taste(w, random.nextBoolean() ? 9_000 : 40_000, random.nextBoolean() ? 2 : 60);
+            if (random.nextInt(3) == 0) {
+                // All on one or two small files, to look at what others do to them.
+                for (Op.Kind k : List.of(Op.Kind.MKDIR, Op.Kind.RMDIR, Op.Kind.LINK, Op.Kind.RENAME, Op.Kind.UNLINK)) {
+                    w.put(k, random.nextInt(3) == 0 ? 1 : 0);
+                }
+                for (Op.Kind k : List.of(Op.Kind.READ, Op.Kind.WRITE, Op.Kind.STAT, Op.Kind.LOOKUP, Op.Kind.OPEN)) {
+                    w.put(k, 4 + random.nextInt(10));
+                }
+                w.put(Op.Kind.CLOSE, 1);
+                return new Taste(w, 1 + random.nextInt(2), random.nextBoolean() ? 4_096 : 9_000, random.nextBoolean() ? 2 : 60);
+            }
+            return new Taste(w, NAMES.length, random.nextBoolean() ? 9_000 : 40_000, random.nextBoolean() ? 2 : 60);
         }
     }
 
@@ -132,7 +143,7 @@ final class Program {
 
     private void step() {
         long dir = any(directories);
-        String name = NAMES[random.nextInt(NAMES.length)];
+        String name = NAMES[random.nextInt(taste.names)];
         switch (kind()) {
             case LOOKUP -> lookup(dir, name);
             case READDIR -> {
@@ -176,7 +187,7 @@ final class Program {
             case RMDIR -> done(op(Op.Kind.RMDIR, dir, name, 0, null, 0, 0, null), () -> kernel.remove(dir, name, true));
             case RENAME -> {
                 long to = any(directories);
-                String toName = NAMES[random.nextInt(NAMES.length)];
+                String toName = NAMES[random.nextInt(taste.names)];
                 if (dir != to || !name.equals(toName)) {
                     done(op(Op.Kind.RENAME, dir, name, to, toName, 0, 0, null), () -> kernel.rename(dir, name, to, toName));
                 }

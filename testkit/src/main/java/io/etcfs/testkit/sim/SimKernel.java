@@ -150,8 +150,8 @@ final class SimKernel implements KernelCache {
             } catch (IllegalStateException e) {
                 scheduler.failed(e);
             }
-            if (random.nextInt(8) == 0) {
-                daemon.sleep(random.nextLong(2 * MS));
+            if (weather.has(Weather.Kind.BUSY_DAEMON) && random.nextInt(8) == 0) {
+                daemon.sleep(random.nextLong(250 * MS));
             }
             Reply<R> written = reply;
             scheduler.after(lateNs(), () -> answer.give(written));

@@ -66,7 +66,7 @@ final class SimNetwork {
             }
             return;
         }
-        if (mayBeLate && one(Weather.Kind.LATE_REQUESTS, 30)) {
+        if (mayBeLate && one(Weather.Kind.LATE_REQUESTS, 12)) {
             scheduler.after(random.nextLong(4_000 * MS), arrival);
             return;
         }

@@ -19,7 +19,7 @@ public final class Weather {
         LATE_REQUESTS,
         /** A request arrives twice (a proxy sends again): each transaction may count once. */
         TWICE,
-        /** A node can't reach etcd for up to 5 s, longer than a session lives. */
+        /** A node can't reach etcd for up to 12 s, longer than a session lives. */
         PARTITION,
         /** etcd answers nobody for up to 5 s: all sessions end at once. */
         ETCD_STOPS,
@@ -33,10 +33,12 @@ public final class Weather {
         PAUSE,
         /** A daemon is killed at any step, and mounted again. What it sent to the device before still arrives. */
         KILL,
-        /** A node that can't reach etcd is fenced: its generation is raised. It must publish nothing more and end. */
+        /** A node is fenced, one that can't reach etcd or one that can: its generation is raised. It must publish nothing more and end. */
         FENCED,
         /** All daemons end and the device loses, by sectors of 512 bytes, any part of what was not flushed. */
         POWER_LOSS,
+        /** The daemon's threads get no processor for up to 250 ms, an answer made and not yet written. */
+        BUSY_DAEMON,
         /** Clocks are up to 1 % fast or slow. */
         DRIFT,
         /** Somebody sets the wall clock by hours: it is for timestamps only. */

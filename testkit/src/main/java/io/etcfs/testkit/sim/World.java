@@ -10,6 +10,7 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fault.Rare;
+import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Counter;
@@ -48,6 +49,8 @@ public final class World {
     private static final long ARENA_BYTES = 16L << 20;
     private static final long MS = 1_000_000L;
     private static final long PATIENCE_NS = 300_000 * MS;
+    /** An operation that was called in an outage may end 20 s after that, and be one that waited behind another. */
+    private static final long PATIENCE_AFTER_NS = 45_000 * MS;
     private static final int MAX_CUTS = 20_000;
 
     /** How large a run is. What it does follows from the seed. */
@@ -93,6 +96,7 @@ public final class World {
     private final List<Machine> machines = new ArrayList<>();
     private final List<String> story = new ArrayList<>();
     private final Map<Machine, List<Program>> working = new HashMap<>();
+    private final Map<String, Countdown> afterOperations = new HashMap<>();
     private final Set<String> ended = new HashSet<>();
     private final Set<String> fenced = new HashSet<>();
     private List<Op> epoch = new ArrayList<>();
@@ -104,6 +108,8 @@ public final class World {
     private int operations;
     private long calls;
     private boolean rough;
+    /** When the last outage that was begun is over. */
+    private long troubleUntilNs;
 
     private World(Plan plan) {
         this.plan = plan;
@@ -148,7 +154,14 @@ public final class World {
 
     void returned(Op op) {
         op.returned = ++calls;
+        if (op.error == Errno.ETIMEDOUT && scheduler.nowNs() > troubleUntilNs + PATIENCE_AFTER_NS) {
+            broken = "no trouble since " + (scheduler.nowNs() - troubleUntilNs) / MS + " ms: " + op;
+        }
         tell(op.toString());
+        Countdown countdown = afterOperations.get(op.process.substring(0, op.process.indexOf('.')));
+        if (countdown != null && op.changes()) {
+            countdown.one();
+        }
     }
 
     void shrink(Machine machine) {
@@ -218,6 +231,7 @@ public final class World {
         tell("---- epoch " + number);
         epoch = new ArrayList<>();
         ended.clear();
+        afterOperations.clear();
         working.clear();
         taste = Program.Taste.draw(random);
         rough = true;
@@ -359,7 +373,12 @@ public final class World {
             for (int i = 0; i < times; i++) {
                 long at = random.nextLong(1_200 * MS);
                 Machine m = machines.get(random.nextInt(machines.size()));
-                long duration = (random.nextBoolean() ? 50 + random.nextInt(600) : 1_500 + random.nextInt(4_000)) * MS;
+                long duration = (switch (random.nextInt(8)) {
+                    case 0, 1, 2, 3 -> 50 + random.nextInt(600);
+                    case 4, 5, 6 -> 1_500 + random.nextInt(4_000);
+                    default -> 5_000 + random.nextInt(7_000);
+                }) * MS;
+                troubleUntilNs = Math.max(troubleUntilNs, scheduler.nowNs() + at + duration);
                 switch (kind) {
                     case PARTITION -> scheduler.after(at, () -> {
                         if (rough) {
@@ -384,19 +403,20 @@ public final class World {
                             });
                         }
                     });
-                    case KILL -> scheduler.after(at, () -> {
+                    case KILL -> when(m, at, () -> {
                         if (rough && m.up()) {
                             end(m, "is killed");
                         }
                     });
                     case FENCED -> {
                         if (i == 0) {
-                            scheduler.after(at, () -> fence(m, 6_000 * MS));
+                            boolean cut = random.nextBoolean();
+                            scheduler.after(at, () -> fence(m, 6_000 * MS, cut));
                         }
                     }
                     case POWER_LOSS -> {
                         if (i == 0 && random.nextBoolean()) {
-                            scheduler.after(at, () -> {
+                            when(m, at, () -> {
                                 if (rough) {
                                     tell("the power fails");
                                     power++;
@@ -420,28 +440,57 @@ public final class World {
         }
     }
 
-    private void fence(Machine m, long withinNs) {
+    /** At that time, or a moment after one of the machine's operations. */
+    private void when(Machine m, long atNs, Runnable trouble) {
+        if (random.nextBoolean()) {
+            scheduler.after(atNs, trouble);
+        } else {
+            afterOperations.put(m.name, new Countdown(1 + random.nextInt(plan.operations), random.nextBoolean() ? random.nextLong(3 * MS) : random.nextLong(40 * MS), trouble));
+        }
+    }
+
+    private final class Countdown {
+        private int left;
+        private final long delayNs;
+        private final Runnable trouble;
+
+        Countdown(int left, long delayNs, Runnable trouble) {
+            this.left = left;
+            this.delayNs = delayNs;
+            this.trouble = trouble;
+        }
+
+        void one() {
+            if (--left == 0) {
+                scheduler.after(delayNs, trouble);
+            }
+        }
+    }
+
+    private void fence(Machine m, long withinNs, boolean cut) {
         if (!rough || !m.up()) {
             return;
         }
-        tell(m.process() + " is cut off, to be fenced");
-        m.network.cut(withinNs);
-        fenceOnceGone(m.name, scheduler.nowNs() + withinNs);
+        if (cut) {
+            tell(m.process() + " is cut off, to be fenced");
+            m.network.cut(withinNs);
+        }
+        fenceOnceGone(cut, m.name, scheduler.nowNs() + withinNs);
     }
 
-    private void fenceOnceGone(String name, long untilNs) {
+    private void fenceOnceGone(boolean gone, String name, long untilNs) {
         if (!rough || scheduler.nowNs() > untilNs) {
             return;
         }
         try {
             KeyValue generation = store.range(keys.generation(name), null, 0, false, 0, MS).only();
             byte[] raised = Generation.newBuilder().setGeneration(Generation.parseFrom(generation.value()).getGeneration() + 1).build().toByteArray();
-            if (store.commit(new Txn(List.of(Compare.absent(keys.session(name))), List.of(io.etcfs.core.store.Op.put(keys.generation(name), raised)), List.of()), MS)
+            if (store.commit(new Txn(gone ? List.of(Compare.absent(keys.session(name))) : List.of(), List.of(io.etcfs.core.store.Op.put(keys.generation(name), raised)), List.of()), MS)
                     instanceof Outcome.Committed) {
                 tell(name + " is fenced");
                 machines.stream().filter(m -> m.name.equals(name) && m.up()).forEach(m -> fenced.add(m.process()));
             } else {
-                scheduler.after(50 * MS, () -> fenceOnceGone(name, untilNs));
+                scheduler.after(50 * MS, () -> fenceOnceGone(gone, name, untilNs));
             }
         } catch (StoreRejectedException | InvalidProtocolBufferException e) {
             throw new IllegalStateException(e);
