@@ -65,8 +65,30 @@ mount_node() { # NODE
   is_mounted "$point" || { say "$node: mount returned 0, but $point is not mounted"; return 1; }
 }
 
+# The kernel offers FUSE over io_uring to new mounts while this says so. It is the whole machine's: if the mounts are to use it, it is on just while they are made,
+# and whoever else does that (the tests of module linux) waits meanwhile.
+URING_PARAMETER=/sys/module/fuse/parameters/enable_uring
+URING_LOCK=/run/lock/etcfs-enable-uring
+
+wants_uring() { [[ " ${DEV_MOUNT_ARGS:-} " =~ ' --transport'[=\ ]+'uring ' ]]; }
+
+with_uring() { # COMMAND...
+  if ! wants_uring || [ ! -w "$URING_PARAMETER" ]; then "$@"; return; fi
+  (
+    flock 7
+    before=$(cat "$URING_PARAMETER")
+    trap 'echo "$before" >"$URING_PARAMETER"' EXIT
+    echo Y >"$URING_PARAMETER"
+    "$@" 7>&-
+  ) 7>"$URING_LOCK"
+}
+
 # One JVM a node: started together, they share the wait.
 mount_nodes() { # NODE...
+  with_uring mount_nodes_now "$@"
+}
+
+mount_nodes_now() { # NODE...
   local node jobs=() failed=0 job
   for node in "$@"; do
     mount_node "$node" & jobs+=($!)
@@ -141,7 +163,7 @@ mount_command() { # NODE
   is_etcd_up || die "etcd is not running; ./dev up starts all that is missing"
   if is_serving "$1"; then say "$1 is mounted"; mount_point "$1"; return; fi
   build
-  mount_node "$1"
+  mount_nodes "$1"
   mount_point "$1"
 }
 

@@ -3,6 +3,7 @@ package io.etcfs.cli.mount;
 import io.etcfs.cli.EtcdArguments;
 import io.etcfs.cli.Version;
 import io.etcfs.core.record.Keys;
+import io.etcfs.linux.mount.Transport;
 import io.etcfs.node.daemon.Daemon;
 import io.etcfs.node.daemon.Options;
 import io.etcfs.node.host.ExitCode;
@@ -13,7 +14,9 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.logging.Level;
 import picocli.CommandLine.Command;
@@ -50,6 +53,10 @@ public final class MountCommand implements Callable<Integer> {
     @Option(names = "--no-fencer", description = "Required for now, as there is no fencing yet: accept that a node that hangs and goes on after others took over from it can still overwrite blocks.")
     private boolean noFencer;
 
+    @Option(names = "--transport", paramLabel = "TRANSPORT", defaultValue = "auto", description = "How requests come from the kernel: dev (/dev/fuse), uring (FUSE over io_uring), "
+            + "or auto, which is uring where the kernel offers it. Linux 6.14 or newer offers it while /sys/module/fuse/parameters/enable_uring is Y. Default: ${DEFAULT-VALUE}.")
+    private String transport;
+
     @Option(names = "--pid-file", paramLabel = "FILE", description = "Where to write the daemon's process id.")
     private String pidFile;
 
@@ -77,8 +84,10 @@ public final class MountCommand implements Callable<Integer> {
             throw new Refusal(ExitCode.USAGE, "there is no fencing yet: give --no-fencer to accept that a node that hangs and goes on after others took over from it can still overwrite blocks");
         }
         Level level = Log.levelOf(logLevel).orElseThrow(() -> new Refusal(ExitCode.USAGE, "--log-level '" + logLevel + "' is none of error, warn, info, debug, trace"));
+        Transport wanted = Arrays.stream(Transport.values()).filter(t -> t.name().toLowerCase(Locale.ROOT).equals(transport)).findFirst()
+                .orElseThrow(() -> new Refusal(ExitCode.USAGE, "--transport '" + transport + "' is none of auto, dev, uring"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
-        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.of(device), nodeName, MountWords.flags(words), pidFile == null ? null : UserPath.of(pidFile),
+        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.of(device), nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
                 log, level, background);
     }
 

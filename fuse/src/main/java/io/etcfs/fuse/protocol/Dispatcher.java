@@ -335,6 +335,6 @@ public final class Dispatcher {
     }
 
     private static long body(Exchange x) {
-        return x.reply() + Exchange.OUT_HEADER_BYTES;
+        return x.body();
     }
 }

@@ -6,8 +6,8 @@ import java.lang.foreign.MemorySegment;
 /**
  * A request in memory and the room for its reply: a view that its owner points at one request after the other. Not thread-safe.
  *
- * <p>The request is contiguous, its fuse_in_header at {@link #request}. The reply has its fuse_out_header at {@link #reply} and its body behind it. For
- * READ and WRITE to do without copies, the bytes behind a WRITE's arguments (request + 80) and the reply's body (reply + 16) are page-aligned.
+ * <p>The request is contiguous, its fuse_in_header at {@link #request}. The reply has its fuse_out_header at {@link #reply} and its body behind it, or
+ * elsewhere. For READ and WRITE to do without copies, the bytes behind a WRITE's arguments (request + 80) and the reply's body are page-aligned.
  */
 public final class Exchange {
     /** struct fuse_in_header. */
@@ -23,6 +23,7 @@ public final class Exchange {
     private final MemorySegment memory;
     private long request;
     private long reply;
+    private long body;
     private int bodyCapacity;
     private int replyBytes;
     private int error;
@@ -34,8 +35,18 @@ public final class Exchange {
 
     /** @param bodyCapacity bytes there are from reply + 16 on, at least {@link #bodyCapacityNeeded} */
     public void pointAt(long request, long reply, int bodyCapacity) {
+        pointAt(request, reply, reply + OUT_HEADER_BYTES, bodyCapacity);
+    }
+
+    /**
+     * With the reply in two places.
+     *
+     * @param body where the reply's body goes. It may be the room behind the request's arguments (its names, its data): they have been used up by then
+     */
+    public void pointAt(long request, long reply, long body, int bodyCapacity) {
         this.request = request;
         this.reply = reply;
+        this.body = body;
         this.bodyCapacity = bodyCapacity;
         clear();
     }
@@ -68,6 +79,11 @@ public final class Exchange {
 
     public long reply() {
         return reply;
+    }
+
+    /** Where the reply's body is. */
+    public long body() {
+        return body;
     }
 
     int bodyCapacity() {
@@ -113,7 +129,7 @@ public final class Exchange {
         return Wire.u64(memory, request + IN_HEADER_BYTES);
     }
 
-    /** Bytes to write from {@link #reply} on, before {@link #data}; 0: the request takes no reply. */
+    /** Length of the header and of the body at {@link #body}, before {@link #data}; 0: the request takes no reply. */
     public int replyBytes() {
         return replyBytes;
     }
@@ -147,27 +163,27 @@ public final class Exchange {
         return OUT_HEADER_BYTES;
     }
 
-    /** Makes the reply a success whose body, already at reply + 16, has that length. */
+    /** Makes the reply a success whose body, already in its place, has that length. */
     void succeed(int bodyBytes) {
         header(bodyBytes);
         replyBytes = OUT_HEADER_BYTES + bodyBytes;
     }
 
-    /** Makes the reply a success with these bytes as its body. Bytes that already are at reply + 16 are not sent apart. */
-    void succeed(MemorySegment body) {
-        int length = (int) body.byteSize();
-        if (length == 0 || (body.isNative() && memory.isNative() && body.address() == memory.address() + reply + OUT_HEADER_BYTES)) {
+    /** Makes the reply a success with these bytes as its body. Bytes that already are in its place are not sent apart. */
+    void succeed(MemorySegment bytes) {
+        int length = (int) bytes.byteSize();
+        if (length == 0 || (bytes.isNative() && memory.isNative() && bytes.address() == memory.address() + body)) {
             succeed(length);
             return;
         }
-        if (!body.isNative()) {
-            MemorySegment.copy(body, 0, memory, reply + OUT_HEADER_BYTES, length);
+        if (!bytes.isNative()) {
+            MemorySegment.copy(bytes, 0, memory, body, length);
             succeed(length);
             return;
         }
         header(length);
         replyBytes = OUT_HEADER_BYTES;
-        data = body;
+        data = bytes;
     }
 
     private void header(int bodyBytes) {

@@ -23,6 +23,8 @@ public final class InitFlags {
     public static final long SETXATTR_EXT = 1L << 29;
     public static final long INIT_EXT = 1L << 30;
     public static final long DIRECT_IO_ALLOW_MMAP = 1L << 36;
+    /** Linux 6.14. Offered while /sys/module/fuse/parameters/enable_uring says so. */
+    public static final long OVER_IO_URING = 1L << 41;
 
     /**
      * What is taken where the kernel offers it. Not POSIX_LOCKS and FLOCK_LOCKS: file locks then hold on one node, in its kernel. Never

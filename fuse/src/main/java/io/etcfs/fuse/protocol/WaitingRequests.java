@@ -2,6 +2,8 @@ package io.etcfs.fuse.protocol;
 
 import io.etcfs.core.fs.Call;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.function.IntPredicate;
 import java.util.function.LongSupplier;
 
@@ -11,8 +13,13 @@ import java.util.function.LongSupplier;
  */
 public final class WaitingRequests {
     private static final long LOOK_EVERY_NS = 100_000_000L;
+    private static final long LOOK_UNASKED_EVERY_NS = 1_000_000_000L;
+    private static final int EARLY_INTERRUPTS = 4096;
 
     private final ConcurrentHashMap<Long, Waiting> byUnique = new ConcurrentHashMap<>();
+    private final ConcurrentHashMap<Long, Boolean> early = new ConcurrentHashMap<>();
+    private final AtomicLongArray earlyInOrder = new AtomicLongArray(EARLY_INTERRUPTS);
+    private final AtomicInteger earlyCount = new AtomicInteger();
     private final IntPredicate isDying;
     private final LongSupplier nowNs;
 
@@ -26,8 +33,17 @@ public final class WaitingRequests {
     }
 
     public Waiting begin(long unique, int pid) {
-        Waiting waiting = new Waiting(unique, pid);
+        return begin(unique, pid, false);
+    }
+
+    /** @param unasked look for a dying caller also without an interrupt, once a second: not for requests that the caller may have left behind */
+    public Waiting begin(long unique, int pid, boolean unasked) {
+        Waiting waiting = new Waiting(unique, pid, unasked);
         byUnique.put(unique, waiting);
+        // After it was put: see interruptEarly.
+        if (!early.isEmpty() && early.remove(unique) != null) {
+            waiting.interrupted = true;
+        }
         return waiting;
     }
 
@@ -45,27 +61,49 @@ public final class WaitingRequests {
         return true;
     }
 
+    /**
+     * As {@link #interrupt}, and remembered for a request that is yet to wait. The last {@value #EARLY_INTERRUPTS} are, most of them of requests that have
+     * ended. Numbers are never used again.
+     */
+    public void interruptEarly(long unique) {
+        early.put(unique, true);
+        // After it was put: either begin finds it there, or it is found here.
+        if (interrupt(unique)) {
+            early.remove(unique);
+            return;
+        }
+        long oldest = earlyInOrder.getAndSet(Math.floorMod(earlyCount.getAndIncrement(), EARLY_INTERRUPTS), unique);
+        if (oldest != 0) {
+            early.remove(oldest);
+        }
+    }
+
     /** One waiting request, from {@link #begin} until {@link #end}. */
     public final class Waiting implements Call.Interruption {
         private final long unique;
         private final int pid;
+        private final boolean unasked;
+        private final long beganNs;
         private volatile boolean interrupted;
         private volatile boolean dying;
         private volatile boolean looked;
         private volatile long lookedNs;
 
-        private Waiting(long unique, int pid) {
+        private Waiting(long unique, int pid, boolean unasked) {
             this.unique = unique;
             this.pid = pid;
+            this.unasked = unasked;
+            this.beganNs = unasked ? nowNs.getAsLong() : 0;
         }
 
         @Override
         public boolean callerIsDying() {
-            if (!interrupted || dying) {
+            if ((!interrupted && !unasked) || dying) {
                 return dying;
             }
             long now = nowNs.getAsLong();
-            if (!looked || now - lookedNs >= LOOK_EVERY_NS) {
+            boolean due = interrupted ? !looked || now - lookedNs >= LOOK_EVERY_NS : now - (looked ? lookedNs : beganNs) >= LOOK_UNASKED_EVERY_NS;
+            if (due) {
                 lookedNs = now;
                 looked = true;
                 dying = isDying.test(pid);

@@ -62,4 +62,36 @@ class WaitingRequestsTest {
         assertFalse(requests.interrupt(44));
         assertEquals(1, requests.count());
     }
+
+    @Test
+    void anEarlyInterruptIsKeptForTheRequestThatIsYetToWait() {
+        dying = true;
+        requests.interruptEarly(42);
+        assertFalse(requests.begin(44, 7).callerIsDying());
+        assertTrue(requests.begin(42, 7).callerIsDying());
+        WaitingRequests.Waiting there = requests.begin(46, 7);
+        requests.interruptEarly(46);
+        assertTrue(there.callerIsDying());
+    }
+
+    @Test
+    void theOldestEarlyInterruptsAreForgotten() {
+        dying = true;
+        for (int i = 0; i < 5_000; i++) {
+            requests.interruptEarly(1_000 + 2 * i);
+        }
+        assertFalse(requests.begin(1_000, 7).callerIsDying());
+        assertTrue(requests.begin(1_000 + 2 * 4_999, 7).callerIsDying());
+    }
+
+    @Test
+    void canLookOnceASecondWithoutAnInterrupt() {
+        dying = true;
+        WaitingRequests.Waiting waiting = requests.begin(42, 7, true);
+        now += 999 * MS;
+        assertFalse(waiting.callerIsDying());
+        now += MS;
+        assertTrue(waiting.callerIsDying());
+        assertEquals(List.of(7), looks);
+    }
 }

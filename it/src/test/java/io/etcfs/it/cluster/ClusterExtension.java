@@ -9,23 +9,28 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 import org.junit.jupiter.api.extension.ParameterContext;
 import org.junit.jupiter.api.extension.ParameterResolver;
 
-/** Keeps a cluster for each set of faults that was asked for. After each test the daemons must be those that were started, and have logged no error. */
+/** Keeps a cluster for each set of faults and transport that was asked for. After each test the daemons must be those that were started, and have logged no error. */
 final class ClusterExtension implements ParameterResolver, AfterEachCallback {
     private static final ExtensionContext.Namespace SPACE = ExtensionContext.Namespace.create(ClusterExtension.class);
 
+    private record Kind(List<Fault> faults, String transport) {}
+
     private static final class Holder implements AutoCloseable {
-        private final Map<List<Fault>, DevCluster> clusters = new HashMap<>();
+        private final Map<Kind, DevCluster> clusters = new HashMap<>();
         private DevCluster used;
 
-        DevCluster get(Fault[] faults) {
-            DevCluster cluster = clusters.get(List.of(faults));
+        DevCluster get(OnCluster wanted) {
+            String transport = wanted.transport().isEmpty() ? DevCluster.usualTransport() : wanted.transport();
+            DevCluster.assumeOffered(transport);
+            Kind kind = new Kind(List.of(wanted.faults()), transport);
+            DevCluster cluster = clusters.get(kind);
             if (cluster != null && cluster.isBroken()) {
                 cluster.close();
                 cluster = null;
             }
             if (cluster == null) {
-                cluster = DevCluster.up(2, faults);
-                clusters.put(List.of(faults), cluster);
+                cluster = DevCluster.up(2, transport, wanted.faults());
+                clusters.put(kind, cluster);
             }
             used = cluster;
             return cluster;
@@ -49,7 +54,7 @@ final class ClusterExtension implements ParameterResolver, AfterEachCallback {
 
     @Override
     public Object resolveParameter(ParameterContext parameter, ExtensionContext context) {
-        return holder(context).get(context.getRequiredTestClass().getAnnotation(OnCluster.class).faults());
+        return holder(context).get(context.getRequiredTestClass().getAnnotation(OnCluster.class));
     }
 
     @Override

@@ -1,5 +1,7 @@
 package io.etcfs.it.cluster;
 
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
 import io.etcfs.core.fault.Fault;
 import java.io.File;
 import java.io.IOException;
@@ -31,27 +33,43 @@ public final class DevCluster implements AutoCloseable {
     private static final String PREFIX = "etcfs-it-recall-";
     private static final Duration UP_LIMIT = Duration.ofMinutes(4);
     private static final Duration DOWN_LIMIT = Duration.ofSeconds(90);
+    private static final Path ENABLE_URING = Path.of("/sys/module/fuse/parameters/enable_uring");
     private static final AtomicInteger NUMBER = new AtomicInteger();
 
     private final Path root = projectRoot();
     private final Path state;
     private final int nodes;
     private final List<Fault> faults;
+    private final String transport;
     private final Thread hook = new Thread(this::down);
     private final Map<Integer, Long> pids = new LinkedHashMap<>();
     private final Map<Integer, Long> logSeen = new LinkedHashMap<>();
     private boolean broken;
 
-    private DevCluster(int nodes, List<Fault> faults) {
+    private DevCluster(int nodes, String transport, List<Fault> faults) {
         this.nodes = nodes;
         this.faults = faults;
+        this.transport = transport;
         this.state = STATES.resolve(PREFIX + ProcessHandle.current().pid() + "-" + NUMBER.incrementAndGet());
+    }
+
+    /** How the nodes' requests come if nothing else is asked for: system property etcfs.it.transport, dev or uring. */
+    static String usualTransport() {
+        return System.getProperty("etcfs.it.transport", "dev");
+    }
+
+    static void assumeOffered(String transport) {
+        assumeTrue(!transport.equals("uring") || Files.isWritable(ENABLE_URING), "no FUSE over io_uring here: " + ENABLE_URING + " is not writable (Linux 6.14, as root)");
     }
 
     /** Starts the nodes, with these rules broken in each daemon. */
     public static DevCluster up(int nodes, Fault... faults) {
+        return up(nodes, usualTransport(), faults);
+    }
+
+    static DevCluster up(int nodes, String transport, Fault... faults) {
         removeLeftovers();
-        DevCluster cluster = new DevCluster(nodes, List.of(faults));
+        DevCluster cluster = new DevCluster(nodes, transport, List.of(faults));
         Runtime.getRuntime().addShutdownHook(cluster.hook);
         try {
             cluster.dev(UP_LIMIT, "up", Integer.toString(nodes));
@@ -289,7 +307,7 @@ public final class DevCluster implements AutoCloseable {
         }
         Collections.reverse(inner);
         inner.forEach(point -> run(List.of("umount", "-l", point), Map.of(), Duration.ofSeconds(10)));
-        Result result = run(List.of(root.resolve("dev").toString(), "down"), environment(state, List.of(), broken ? 1 : 20), DOWN_LIMIT);
+        Result result = run(List.of(root.resolve("dev").toString(), "down"), environment(state, List.of(), "", broken ? 1 : 20), DOWN_LIMIT);
         if (result.code != 0) {
             System.err.println(result.output);
         }
@@ -332,12 +350,13 @@ public final class DevCluster implements AutoCloseable {
     private Result tryDev(Duration limit, String... args) {
         List<String> command = new ArrayList<>(List.of(root.resolve("dev").toString()));
         command.addAll(List.of(args));
-        return run(command, environment(state, faults, 20), limit);
+        return run(command, environment(state, faults, "--transport " + transport, 20), limit);
     }
 
-    private static Map<String, String> environment(Path state, List<Fault> faults, int downLimitS) {
+    private static Map<String, String> environment(Path state, List<Fault> faults, String mountArguments, int downLimitS) {
         String options = faults.isEmpty() ? "" : "-Detcfs.faults=" + faults.stream().map(Fault::name).collect(Collectors.joining(","));
-        return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", System.getProperty("etcfs.it.deviceSize", "1G"), "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options);
+        return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", System.getProperty("etcfs.it.deviceSize", "1G"), "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options,
+                "DEV_MOUNT_ARGS", mountArguments);
     }
 
     /** How a command ended. */

@@ -13,4 +13,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(ClusterExtension.class)
 public @interface OnCluster {
     Fault[] faults() default {};
+
+    /** dev, uring, or empty: what the system property etcfs.it.transport says, without it dev. Where the kernel does not offer it the tests are skipped. */
+    String transport() default "";
 }

@@ -22,11 +22,11 @@ final class FuseConnection {
     private final int mounted;
     private final List<Integer> descriptors = new CopyOnWriteArrayList<>();
     private final AtomicInteger users = new AtomicInteger(1);
-    private final Runnable whenClosed;
+    private final List<Runnable> whenClosed = new CopyOnWriteArrayList<>();
 
     private FuseConnection(int mounted, Runnable whenClosed) {
         this.mounted = mounted;
-        this.whenClosed = whenClosed;
+        this.whenClosed.add(whenClosed);
         descriptors.add(mounted);
     }
 
@@ -37,6 +37,11 @@ final class FuseConnection {
 
     private static int openDevice() throws LinuxException {
         return LinuxException.check(Descriptors.open(DEVICE, Descriptors.O_RDWR | Descriptors.O_CLOEXEC, 0), "open " + DEVICE);
+    }
+
+    /** More to do when nobody uses it any more. To be called by a user. */
+    void whenClosed(Runnable action) {
+        whenClosed.add(action);
     }
 
     /** The descriptor that mount(2) is given. */
@@ -80,7 +85,7 @@ final class FuseConnection {
     void release() {
         if (users.decrementAndGet() == 0) {
             descriptors.forEach(Descriptors::close);
-            whenClosed.run();
+            whenClosed.forEach(Runnable::run);
         }
     }
 

@@ -16,17 +16,18 @@ final class FuseReader implements Runnable {
     private static final int HAND_OVER_BYTES = 256 << 10;
 
     private final FuseSession session;
+    private final BlockPool pool;
     private final int descriptor;
     private final Exchange exchange = new Exchange(Native.MEMORY);
 
-    FuseReader(FuseSession session, int descriptor) {
+    FuseReader(FuseSession session, BlockPool pool, int descriptor) {
         this.session = session;
+        this.pool = pool;
         this.descriptor = descriptor;
     }
 
     @Override
     public void run() {
-        BlockPool pool = session.pool();
         Block request = pool.takeLargest();
         Block reply = pool.takeLargest();
         FuseSession.Ending ending = FuseSession.Ending.FAILED;
@@ -48,7 +49,7 @@ final class FuseReader implements Runnable {
         } finally {
             pool.giveBack(request);
             pool.giveBack(reply);
-            session.readerEnded(ending);
+            session.threadEnded(ending);
         }
     }
 
@@ -64,25 +65,26 @@ final class FuseReader implements Runnable {
         Call call = new Call(x.unique(), x.uid(), x.gid(), x.pid(), false, Call.Interruption.NEVER);
         try {
             session.dispatcher().dispatch(x, call);
+            session.replying(x);
             session.reply(descriptor, x, reply);
             return request;
         } catch (MustWait e) {
             return handOver(request);
         } finally {
-            session.dispatcher().replied(call);
+            session.replied(call);
         }
     }
 
     private Block handOver(Block request) {
         int length = exchange.length();
         if (length >= HAND_OVER_BYTES) {
-            Block next = session.pool().takeLargest();
-            session.startWaiting(exchange, request, descriptor);
+            Block next = pool.takeLargest();
+            session.startWaiting(exchange, new DeviceRequest(session, pool, request, descriptor));
             return next;
         }
-        Block copy = session.pool().take(length);
+        Block copy = pool.take(length);
         MemorySegment.copy(Native.MEMORY, request.request(), Native.MEMORY, copy.request(), length);
-        session.startWaiting(exchange, copy, descriptor);
+        session.startWaiting(exchange, new DeviceRequest(session, pool, copy, descriptor));
         return request;
     }
 }

@@ -1,12 +1,13 @@
 package io.etcfs.linux.mount;
 
 import io.etcfs.core.fs.Call;
-import io.etcfs.core.fs.Errno;
+import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.fs.Operations;
 import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.fuse.protocol.Dispatcher;
 import io.etcfs.fuse.protocol.Exchange;
 import io.etcfs.fuse.protocol.Negotiation;
+import io.etcfs.fuse.protocol.Opcode;
 import io.etcfs.fuse.protocol.WaitingRequests;
 import io.etcfs.fuse.protocol.WireTrace;
 import io.etcfs.linux.call.Descriptors;
@@ -19,6 +20,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -32,11 +34,9 @@ import java.util.function.Function;
  */
 public final class FuseSession implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger("io.etcfs.fuse");
-    private static final long AGAIN_AFTER_MS = 5;
     private static final long CLOSE_WAIT_S = 5;
-    private static final int INTERRUPT_BIT = 1;
 
-    /** How a mount ended. FAILED: its readers did, by an {@link Error} that the handler was given. */
+    /** How a mount ended. FAILED: its threads did, by an {@link Error} that the handler was given. */
     public enum Ending { UNMOUNTED, ABORTED, FAILED }
 
     /**
@@ -45,56 +45,71 @@ public final class FuseSession implements AutoCloseable {
      * @param requests     read from the kernel
      * @param handedOver   of those, could not be answered at once
      * @param waiting      of those, are waiting now
-     * @param memoryBytes  address space of the buffers in use, those of waiting requests and of the readers
+     * @param memoryBytes  address space of the buffers in use, those of waiting requests and of readers
      * @param notifiers    notification threads
      */
     public record Statistics(long requests, long handedOver, int waiting, long memoryBytes, int notifiers) {}
 
-    private final MountOptions options;
     private final Path mountPoint;
     private final MountInfo mount;
     private final Negotiation negotiation;
     private final FuseConnection connection;
     private final BlockPool pool;
+    private final FuseTransport transport;
     private final Thread.UncaughtExceptionHandler onError;
     private final FuseNotifier notifier;
     private final Dispatcher dispatcher;
     private final WaitingRequests waiting = new WaitingRequests(ProcessStatus::isDying, System::nanoTime);
     private final ThreadFactory waitingThreads;
     private final WireTrace trace = WireTrace.ifEnabled();
-    private final AtomicInteger readersLeft = new AtomicInteger();
+    private final AtomicInteger threadsLeft = new AtomicInteger();
     private final AtomicReference<Ending> ending = new AtomicReference<>();
     private final CountDownLatch ended = new CountDownLatch(1);
     private final LongAdder requests = new LongAdder();
     private final LongAdder handedOver = new LongAdder();
 
-    FuseSession(MountOptions options, MountInfo mount, Negotiation negotiation, FuseConnection connection, BlockPool pool,
+    FuseSession(MountInfo mount, Negotiation negotiation, FuseConnection connection, BlockPool pool, FuseTransport transport,
             Function<KernelCache, Operations> operations, Thread.UncaughtExceptionHandler onError) {
-        this.options = options;
         this.mountPoint = Path.of(mount.mountPoint());
         this.mount = mount;
         this.negotiation = negotiation;
         this.connection = connection;
         this.pool = pool;
+        this.transport = transport;
         this.onError = onError;
         this.notifier = new FuseNotifier(connection, negotiation.canExpireEntries(), this::abort, onError);
         this.waitingThreads = Thread.ofVirtual().name("fuse-request-", 0).uncaughtExceptionHandler(onError).factory();
         this.dispatcher = new Dispatcher(operations.apply(notifier), negotiation);
     }
 
-    /** Begins to answer requests. Until then whoever uses the mount waits. */
+    /** Begins to answer requests. Until then whoever uses the mount waits. After an exception it can only be closed. */
     public void start() throws LinuxException {
-        int[] descriptors = new int[options.readers()];
-        descriptors[0] = connection.mounted();
-        for (int i = 1; i < descriptors.length; i++) {
-            descriptors[i] = connection.cloneDescriptor();
-        }
-        if (!readersLeft.compareAndSet(0, descriptors.length)) {
+        if (!threadsLeft.compareAndSet(0, transport.threads())) {
             throw new IllegalStateException("already started, or closed");
         }
-        for (int i = 0; i < descriptors.length; i++) {
-            Thread.ofPlatform().daemon().name("fuse-reader-" + i).uncaughtExceptionHandler(onError).start(new FuseReader(this, descriptors[i]));
+        boolean started = false;
+        try {
+            transport.start(this);
+            started = true;
+        } finally {
+            if (!started) {
+                threadsLeft.set(0);
+            }
         }
+    }
+
+    void startThread(String name, Runnable body) {
+        Thread.ofPlatform().daemon().name(name).uncaughtExceptionHandler(onError).start(body);
+    }
+
+    /** A virtual one. */
+    void startWaitingThread(Runnable body) {
+        waitingThreads.newThread(body).start();
+    }
+
+    /** The one in use. */
+    public Transport transport() {
+        return transport.kind();
     }
 
     public KernelCache kernelCache() {
@@ -116,7 +131,7 @@ public final class FuseSession implements AutoCloseable {
     }
 
     public Statistics statistics() {
-        return new Statistics(requests.sum(), handedOver.sum(), waiting.count(), pool.takenBytes(), notifier.threads());
+        return new Statistics(requests.sum(), handedOver.sum(), waiting.count(), pool.takenBytes() + transport.memoryBytes(), notifier.threads());
     }
 
     /** Waits until the mount has ended. */
@@ -183,11 +198,12 @@ public final class FuseSession implements AutoCloseable {
     /** Unmounts in whatever state: if it is busy, aborts and detaches. */
     @Override
     public void close() throws IOException {
-        if (readersLeft.compareAndSet(0, 1)) {
+        if (threadsLeft.compareAndSet(0, 1)) {
             // Never started, or ended already.
             detach();
             if (ended.getCount() > 0) {
-                readerEnded(Ending.UNMOUNTED);
+                transport.cancel();
+                threadEnded(Ending.UNMOUNTED);
             }
             return;
         }
@@ -207,12 +223,21 @@ public final class FuseSession implements AutoCloseable {
         }
     }
 
-    BlockPool pool() {
-        return pool;
-    }
-
     Dispatcher dispatcher() {
         return dispatcher;
+    }
+
+    WaitingRequests waiting() {
+        return waiting;
+    }
+
+    boolean isBroken() {
+        return connection.isBroken();
+    }
+
+    /** The reply to the call is with the kernel, or never will be. */
+    void replied(Call call) {
+        dispatcher.replied(call);
     }
 
     void received(Exchange exchange) {
@@ -222,10 +247,15 @@ public final class FuseSession implements AutoCloseable {
         }
     }
 
-    void reply(int descriptor, Exchange exchange, Block block) {
+    /** A reply is on its way, for the trace. */
+    void replying(Exchange exchange) {
         if (trace != null) {
             trace.replied(exchange);
         }
+    }
+
+    /** Through /dev/fuse. */
+    void reply(int descriptor, Exchange exchange, Block block) {
         int bytes = exchange.replyBytes();
         if (bytes == 0) {
             return;
@@ -245,83 +275,93 @@ public final class FuseSession implements AutoCloseable {
         }
     }
 
-    /** Goes on with a request on a virtual thread. {@code request} is a copy of it, or its block, and is given back to the pool there. */
-    void startWaiting(Exchange received, Block request, int descriptor) {
+    /** As a transport's thread does, but on one of these. */
+    void tryElsewhere(Executor threads, FuseTransport.Pending request) {
+        connection.acquire();
+        threads.execute(() -> {
+            try {
+                Exchange x = new Exchange(Native.MEMORY);
+                request.view(x);
+                Call call = new Call(x.unique(), x.uid(), x.gid(), x.pid(), false, Call.Interruption.NEVER);
+                boolean replied = false;
+                try {
+                    dispatcher.dispatch(x, call);
+                    replying(x);
+                    request.reply(x, call);
+                    replied = true;
+                } catch (MustWait e) {
+                    startWaiting(x, request);
+                } finally {
+                    if (!replied) {
+                        replied(call);
+                    }
+                }
+            } finally {
+                connection.release();
+            }
+        });
+    }
+
+    /** Goes on with a request on a virtual thread. */
+    void startWaiting(Exchange received, FuseTransport.Pending request) {
         handedOver.increment();
         if (trace != null) {
             trace.waits(received);
         }
-        // A reader has the connection in use, so that this can't fail.
+        // The threads of the transport have the connection in use, so that this can't fail.
         connection.acquire();
-        WaitingRequests.Waiting registered = waiting.begin(received.unique(), received.pid());
-        waitingThreads.newThread(() -> runWaiting(registered, request, descriptor)).start();
+        boolean unasked = transport.losesInterrupts() && callerWaits(received.opcode());
+        WaitingRequests.Waiting registered = waiting.begin(received.unique(), received.pid(), unasked);
+        startWaitingThread(() -> runWaiting(registered, request));
     }
 
-    private void runWaiting(WaitingRequests.Waiting registered, Block request, int descriptor) {
-        Block reply = null;
+    /** Whether the process that a request is of is always there until it is answered. Read-ahead, write-back and the last close go on without it. */
+    private static boolean callerWaits(Opcode opcode) {
+        return opcode != null && switch (opcode) {
+            case READ, WRITE, FLUSH, RELEASE, RELEASEDIR -> false;
+            default -> true;
+        };
+    }
+
+    private void runWaiting(WaitingRequests.Waiting registered, FuseTransport.Pending request) {
+        boolean replied = false;
+        Exchange x = new Exchange(Native.MEMORY);
         try {
-            reply = pool.take(Exchange.bodyCapacityNeeded(Native.MEMORY, request.request()));
-            Exchange x = new Exchange(Native.MEMORY);
-            x.pointAt(request.request(), reply.reply(), reply.capacity);
+            request.view(x);
             Call call = new Call(x.unique(), x.uid(), x.gid(), x.pid(), true, registered);
             try {
                 dispatcher.dispatch(x, call);
                 registered.end();
-                reply(descriptor, x, reply);
+                replying(x);
+                request.reply(x, call);
+                replied = true;
             } finally {
-                dispatcher.replied(call);
+                if (!replied) {
+                    replied(call);
+                }
             }
         } finally {
             registered.end();
-            pool.giveBack(request);
-            if (reply != null) {
-                pool.giveBack(reply);
-            }
+            request.end();
             connection.release();
         }
     }
 
-    /**
-     * A request that is not waiting has ended, or another reader is about to hand it over. The kernel, which interrupts once, is asked to interrupt again after a few
-     * ms. It takes that answer only on the descriptor that the request itself was read from, which is not known: all of them get it, and
-     * those that don't have the request say ENOENT.
-     */
     void interrupt(long unique) {
-        if (waiting.interrupt(unique)) {
-            return;
-        }
-        connection.acquire();
-        waitingThreads.newThread(() -> {
-            try {
-                Thread.sleep(AGAIN_AFTER_MS);
-                if (!waiting.interrupt(unique)) {
-                    interruptAgain(unique);
-                }
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            } finally {
-                connection.release();
-            }
-        }).start();
-    }
-
-    private void interruptAgain(long unique) {
-        Block block = pool.take(Native.PAGE_BYTES);
-        try {
-            int length = Exchange.encodeError(Native.MEMORY, block.reply(), unique | INTERRUPT_BIT, Errno.EAGAIN.number());
-            for (int descriptor : connection.descriptors()) {
-                if (FuseConnection.send(descriptor, block.reply(), length, block.errno) > 0) {
-                    return;
-                }
-            }
-        } finally {
-            pool.giveBack(block);
+        if (!waiting.interrupt(unique)) {
+            transport.interruptEarly(this, unique);
         }
     }
 
-    void readerEnded(Ending how) {
-        ending.updateAndGet(before -> before == null || before == Ending.FAILED ? how : before);
-        if (readersLeft.decrementAndGet() == 0) {
+    /** {@code how}: null if the thread can't tell how the mount ended. */
+    void threadEnded(Ending how) {
+        if (how != null) {
+            ending.updateAndGet(before -> before == null || before == Ending.FAILED ? how : before);
+        }
+        if (how == Ending.UNMOUNTED || how == Ending.ABORTED) {
+            transport.mountEnded();
+        }
+        if (threadsLeft.decrementAndGet() == 0) {
             ended.countDown();
             connection.release();
         }

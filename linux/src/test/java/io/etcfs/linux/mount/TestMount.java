@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Callable;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.function.UnaryOperator;
 
@@ -22,13 +23,12 @@ final class TestMount implements AutoCloseable {
     private final Thread hook = new Thread(this::force);
     private final Thread watchdog;
 
-    TestMount() throws Exception {
-        this(options -> options);
-    }
-
-    TestMount(UnaryOperator<MountOptions> change) throws Exception {
+    /** @param transport DEV or URING */
+    TestMount(Transport transport, UnaryOperator<MountOptions> change) throws Exception {
         root = Files.createTempDirectory("etcfs-mount").toRealPath();
-        session = FuseMount.mount(change.apply(MountOptions.of("test source", root)), cache -> filesystem, (thread, thrown) -> errors.add(thrown));
+        MountOptions options = change.apply(MountOptions.of("test source", root).withTransport(transport));
+        Callable<FuseSession> mount = () -> FuseMount.mount(options, cache -> filesystem, (thread, thrown) -> errors.add(thrown));
+        session = transport == Transport.URING ? UringSwitch.on(mount) : mount.call();
         Runtime.getRuntime().addShutdownHook(hook);
         watchdog = Thread.ofVirtual().start(() -> {
             try {

@@ -23,6 +23,7 @@ import io.etcfs.linux.device.DirectDevice;
 import io.etcfs.linux.mount.FuseMount;
 import io.etcfs.linux.mount.FuseSession;
 import io.etcfs.linux.mount.MountOptions;
+import io.etcfs.linux.mount.TransportUnavailableException;
 import io.etcfs.linux.process.LockFile;
 import io.etcfs.linux.process.OwnProcess;
 import io.etcfs.node.control.ControlClient;
@@ -130,7 +131,8 @@ public final class Daemon {
         mount(undo, mountPoint);
         writePidFile(undo);
         serving = true;
-        LOG.log(Level.INFO, "mounted filesystem=" + options.filesystem() + " node=" + options.node() + " directory=" + mountPoint + " device=" + options.device() + " version=" + version);
+        LOG.log(Level.INFO, "mounted filesystem=" + options.filesystem() + " node=" + options.node() + " directory=" + mountPoint + " device=" + options.device()
+                + " transport=" + transport() + " version=" + version);
     }
 
     private void openLog() throws Refusal {
@@ -276,7 +278,7 @@ public final class Daemon {
 
     private void mount(Undo undo, Path mountPoint) throws Refusal {
         try {
-            session = FuseMount.mount(MountOptions.of(options.filesystem(), mountPoint).withFlags(options.mountFlags()), kernel -> {
+            session = FuseMount.mount(MountOptions.of(options.filesystem(), mountPoint).withFlags(options.mountFlags()).withTransport(options.transport()), kernel -> {
                 node.attachKernel(kernel);
                 return node;
             }, this::uncaught);
@@ -284,6 +286,8 @@ public final class Daemon {
             session.start();
         } catch (UnsupportedKernelException e) {
             throw refusal("the kernel is too old: " + e.getMessage());
+        } catch (TransportUnavailableException e) {
+            throw refusal("--transport uring: " + e.getMessage());
         } catch (LinuxException e) {
             throw refusal("cannot mount (" + e.getMessage() + ")" + (e.errno() == ErrorNumbers.EPERM ? ": run it as root" : e.errno() == ErrorNumbers.ENOENT || e.errno() == ErrorNumbers.ENODEV
                     ? ": load the kernel's fuse module" : ""));
@@ -332,12 +336,17 @@ public final class Daemon {
         };
     }
 
-    private record Status(String filesystem, String node, String directory, String device, long pid, String version, boolean serving, Object cluster, Object kernel) {}
+    private record Status(String filesystem, String node, String directory, String device, long pid, String version, boolean serving, String transport, Object cluster,
+            Object kernel) {}
+
+    private String transport() {
+        return session == null ? null : session.transport().name().toLowerCase(Locale.ROOT);
+    }
 
     private Status status() {
         FuseSession mounted = session;
         return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device().toString(),
-                ProcessHandle.current().pid(), version, serving, node.status(), mounted == null ? null : mounted.statistics());
+                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics());
     }
 
     private String sync(String argument) throws ControlException {

@@ -1,5 +1,6 @@
 package io.etcfs.node.daemon;
 
+import io.etcfs.linux.mount.Transport;
 import java.nio.file.Path;
 import java.util.logging.Level;
 
@@ -9,9 +10,10 @@ import java.util.logging.Level;
  * @param filesystem its name
  * @param mountPoint as the user named it
  * @param mountFlags MS_* of mount(2)
+ * @param transport  how requests come from the kernel
  * @param pidFile    to be written once the mount serves and removed at the end, or null
  * @param logFile    null: standard error
  * @param background who started the daemon waits for a report on standard output and then goes
  */
-public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, Path device, String node, long mountFlags, Path pidFile, Path logFile, Level logLevel,
+public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, Path device, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
         boolean background) {}

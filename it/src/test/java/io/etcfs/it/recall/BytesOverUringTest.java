@@ -1,0 +1,6 @@
+package io.etcfs.it.recall;
+
+import io.etcfs.it.cluster.OnCluster;
+
+@OnCluster(transport = "uring")
+class BytesOverUringTest extends BytesTest {}
