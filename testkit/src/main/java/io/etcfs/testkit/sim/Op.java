@@ -1,6 +1,7 @@
 package io.etcfs.testkit.sim;
 
 import io.etcfs.core.fs.Errno;
+import java.util.List;
 import java.util.Map;
 
 /** An operation of a program, when it was called and returned, and what it answered. */
@@ -31,6 +32,7 @@ final class Op {
     Map<String, Long> listing;
     /** Somebody changed the file's size meanwhile. */
     boolean sizeChanged;
+    List<Op> holesMeanwhile = List.of();
 
     Op(Kind kind, String process, long ino, String name, long ino2, String name2, long offset, long length, byte[] data) {
         this.kind = kind;
@@ -42,6 +44,16 @@ final class Op {
         this.offset = offset;
         this.length = length;
         this.data = data;
+    }
+
+    /** A hole is made piece by piece, here as on a local filesystem: who reads meanwhile can see some of it. */
+    boolean punchedMeanwhile(long at) {
+        for (Op p : holesMeanwhile) {
+            if (at >= p.offset && at < p.offset + p.length) {
+                return true;
+            }
+        }
+        return false;
     }
 
     boolean refused(Errno... some) {

@@ -80,7 +80,7 @@ final class Reference {
 
     /** With those that have no name any more: what has them open, or only remembers them, may go on with them or be refused. */
     private final Map<Long, Node> nodes;
-    /** Bytes that lost writes may have left in place: each may be read where it is, or not. */
+    /** Bytes that lost writes (and zeros that lost holes) may have left in place: each may be read where it is, or not. */
     private final List<Op> strays;
 
     private Reference(Map<Long, Node> nodes, List<Op> strays) {
@@ -246,7 +246,7 @@ final class Reference {
         }
         for (int i = 0; i < op.data.length; i++) {
             byte expected = i < there ? n.bytes[(int) op.offset + i] : 0;
-            if (op.data[i] != expected && !stray(op.ino, op.offset + i, op.data[i])) {
+            if (op.data[i] != expected && !stray(op.ino, op.offset + i, op.data[i]) && !(op.data[i] == 0 && op.punchedMeanwhile(op.offset + i))) {
                 return null;
             }
         }
@@ -255,7 +255,11 @@ final class Reference {
 
     private boolean stray(long ino, long at, byte value) {
         for (Op w : strays) {
-            if (w.ino == ino) {
+            if (w.ino == ino && w.kind == Op.Kind.PUNCH) {
+                if (value == 0 && at >= w.offset && at < w.offset + w.length) {
+                    return true;
+                }
+            } else if (w.ino == ino) {
                 long from = w.kind == Op.Kind.APPEND ? Long.MIN_VALUE : w.offset;
                 if (w.kind == Op.Kind.APPEND && indexOf(w.data, value) || at >= from && at < from + w.data.length && w.data[(int) (at - from)] == value) {
                     return true;

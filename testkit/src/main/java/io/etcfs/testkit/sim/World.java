@@ -71,6 +71,11 @@ public final class World {
             return new Plan(seed, weather, rare, Set.of(faults), machines, epochs, operations);
         }
 
+        /** The same in that weather, and with those ways taken often. */
+        public Plan in(Set<Weather.Kind> otherWeather, Set<Rare> otherWays) {
+            return new Plan(seed, otherWeather, otherWays, broken, machines, epochs, operations);
+        }
+
         @Override
         public String toString() {
             return "seed " + seed + ", " + machines + " machines, " + epochs + " epochs of " + operations + " operations a program, " + new TreeSet<>(weather) + ", often " + new TreeSet<>(rare)
@@ -539,6 +544,7 @@ public final class World {
         nameTheUnseen(stored);
         for (Op read : epoch) {
             if (read.kind == Op.Kind.READ) {
+                read.holesMeanwhile = epoch.stream().filter(p -> p.kind == Op.Kind.PUNCH && p.ino == read.ino && p.called < read.returned && (p.unknown() || p.returned > read.called)).toList();
                 read.sizeChanged = epoch.stream().anyMatch(w -> w.ino == read.ino && w.changesSize() && w.called < read.returned && (w.unknown() || w.returned > read.called));
             }
         }
@@ -608,7 +614,7 @@ public final class World {
         List<Op> left = new ArrayList<>();
         List<Op> strays = new ArrayList<>();
         for (Op o : epoch) {
-            boolean write = o.kind == Op.Kind.WRITE || o.kind == Op.Kind.APPEND;
+            boolean write = o.kind == Op.Kind.WRITE || o.kind == Op.Kind.APPEND || o.kind == Op.Kind.PUNCH;
             if (write && (lost.contains(o) || o.unknown())) {
                 strays.add(o);
             }
