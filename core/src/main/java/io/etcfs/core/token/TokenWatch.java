@@ -182,6 +182,10 @@ final class TokenWatch {
                 }
                 recaller.noteWant(d, e.keyValue());
                 recaller.considerRecall(d);
+                if (d.held == Mode.SHARED && e.keyValue().version() >= 3 && !d.acquiring && !d.recalling && !d.giving) {
+                    // Nothing that this node knows of is in the way, and still it waits.
+                    tasks.start("unknown-" + k.res(), () -> giveUnknownBack(k.res()));
+                }
             }
         } finally {
             monitor.unlock();
@@ -208,7 +212,10 @@ final class TokenWatch {
         }
     }
 
-    /** A key of ours that this node does not know of: a request that committed after nobody waited for its answer any more. */
+    /**
+     * A key of ours that this node does not know of: a request that committed after nobody waited for its answer any more. An EXCLUSIVE one where it knows of SHARED
+     * is taken up, to be given on.
+     */
     private void giveUnknownBack(long res) {
         Grant.Seen seen = records.look(res);
         if (seen == null) {
@@ -218,6 +225,17 @@ final class TokenWatch {
             Grant.LockSeen own = seen.own(node, exclusive);
             if (own == null) {
                 continue;
+            }
+            boolean more = exclusive && monitor.with(() -> {
+                Domain d = tokens.known(res);
+                if (d != null && d.held == Mode.SHARED && own.leaseId() == session.leaseId()) {
+                    tokens.demand(d, Mode.EXCLUSIVE);
+                    return true;
+                }
+                return false;
+            });
+            if (more) {
+                return;
             }
             boolean stillUnknown = monitor.with(() -> {
                 Domain d = tokens.known(res);
