@@ -46,6 +46,19 @@ final class Program {
             }
             w.put(Op.Kind.CREATE, 1 + w.get(Op.Kind.CREATE));
             w.put(Op.Kind.LOOKUP, 1 + w.get(Op.Kind.LOOKUP));
+            if (random.nextInt(6) == 0) {
+                // Blocks come and go.
+                for (Op.Kind k : Op.Kind.values()) {
+                    w.put(k, switch (k) {
+                        case CREATE, OPEN, UNLINK, READ -> 4;
+                        case WRITE -> 12;
+                        case TRUNCATE -> 8;
+                        case LOOKUP, FSYNC, CLOSE -> 1;
+                        default -> 0;
+                    });
+                }
+                return new Taste(w, 2, 9_000, 2);
+            }
             if (random.nextInt(3) == 0) {
                 // All on one or two small files, to look at what others do to them.
                 for (Op.Kind k : List.of(Op.Kind.MKDIR, Op.Kind.RMDIR, Op.Kind.LINK, Op.Kind.RENAME, Op.Kind.UNLINK)) {

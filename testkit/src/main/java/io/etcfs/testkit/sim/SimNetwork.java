@@ -58,8 +58,26 @@ final class SimNetwork {
         return one(Weather.Kind.SLOW_NETWORK, 4) ? ns + random.nextLong(30 * MS) : ns;
     }
 
+    /** What a message is about: trouble looks for those that hurt most. */
+    enum Cargo {
+        /** May be carried out late or twice. */
+        TRANSACTION,
+        /** Takes a key away: carried out late it may meet another one. */
+        DELETE,
+        /** The answer tells of a token: without it a key stays that its owner does not know. */
+        TOKEN_ANSWER, OTHER
+    }
+
     /** Sends: {@code arrival} runs where it goes, or never does. */
-    void send(boolean mayBeLate, Runnable arrival) {
+    void send(Cargo cargo, Runnable arrival) {
+        boolean mayBeLate = cargo == Cargo.TRANSACTION || cargo == Cargo.DELETE;
+        if (cargo == Cargo.TOKEN_ANSWER && one(Weather.Kind.LOST_MESSAGES, 6)) {
+            return;
+        }
+        if (cargo == Cargo.DELETE && one(Weather.Kind.LATE_REQUESTS, 2)) {
+            scheduler.after(random.nextLong(3_000 * MS), arrival);
+            return;
+        }
         if (isCut() || one(Weather.Kind.LOST_MESSAGES, 25)) {
             if (mayBeLate && one(Weather.Kind.LATE_REQUESTS, 3)) {
                 scheduler.after(random.nextLong(5_000 * MS), arrival);

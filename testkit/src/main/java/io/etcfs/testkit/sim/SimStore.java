@@ -4,6 +4,7 @@ import io.etcfs.core.store.Key;
 import io.etcfs.core.store.LeaseBeat;
 import io.etcfs.core.store.LeaseGrant;
 import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.RangeResult;
 import io.etcfs.core.store.StoreRejectedException;
@@ -38,10 +39,10 @@ final class SimStore implements MetadataStore {
     private record Reply<T>(T value, Exception refused) {}
 
     /** Null: no answer in time. */
-    private <T> T ask(Request<T> request, boolean mayBeLate, long timeoutNs) throws StoreRejectedException {
+    private <T> T ask(Request<T> request, SimNetwork.Cargo cargo, SimNetwork.Cargo back, long timeoutNs) throws StoreRejectedException {
         Answer<Reply<T>> answer = new Answer<>();
         long until = scheduler.nowNs() + timeoutNs;
-        network.send(mayBeLate, () -> {
+        network.send(cargo, () -> {
             Reply<T> reply;
             try {
                 reply = new Reply<>(request.carryOut(), null);
@@ -49,7 +50,7 @@ final class SimStore implements MetadataStore {
                 reply = new Reply<>(null, e);
             }
             Reply<T> sent = reply;
-            network.send(false, () -> answer.give(sent));
+            network.send(back, () -> answer.give(sent));
         });
         if (!answer.await(scheduler, until)) {
             return null;
@@ -61,7 +62,7 @@ final class SimStore implements MetadataStore {
     }
 
     private <T> T need(Request<T> request, long timeoutNs) throws StoreRejectedException, StoreUnavailableException {
-        T answer = ask(request, false, timeoutNs);
+        T answer = ask(request, SimNetwork.Cargo.OTHER, SimNetwork.Cargo.OTHER, timeoutNs);
         if (answer == null) {
             throw new StoreUnavailableException("no answer");
         }
@@ -70,8 +71,15 @@ final class SimStore implements MetadataStore {
 
     @Override
     public Outcome commit(Txn txn, long timeoutNs) throws StoreRejectedException {
-        Outcome outcome = ask(() -> shared.commit(txn, timeoutNs), true, timeoutNs);
+        boolean deletes = txn.success().stream().allMatch(op -> op instanceof Op.Delete || op instanceof Op.Put p && p.leaseId() == 0 && !isBatch(p));
+        boolean acquires = txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.leaseId() != 0) && txn.success().stream().noneMatch(op -> op instanceof Op.Put p && isBatch(p));
+        Outcome outcome = ask(() -> shared.commit(txn, timeoutNs), deletes ? SimNetwork.Cargo.DELETE : SimNetwork.Cargo.TRANSACTION,
+                acquires ? SimNetwork.Cargo.TOKEN_ANSWER : SimNetwork.Cargo.OTHER, timeoutNs);
         return outcome == null ? new Outcome.Unknown("no answer") : outcome;
+    }
+
+    private static boolean isBatch(Op.Put put) {
+        return put.key().toString().contains("/batch:");
     }
 
     @Override

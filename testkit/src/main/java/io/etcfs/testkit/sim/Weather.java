@@ -19,8 +19,10 @@ public final class Weather {
         LATE_REQUESTS,
         /** A request arrives twice (a proxy sends again): each transaction may count once. */
         TWICE,
-        /** A node can't reach etcd for up to 12 s, longer than a session lives. */
+        /** A node can't reach etcd for up to 5 s, longer than a session lives. */
         PARTITION,
+        /** Outages last for 5 to 12 s: sessions end one after the other, and who comes back finds that others have come and gone. */
+        LONG_OUTAGES,
         /** etcd answers nobody for up to 5 s: all sessions end at once. */
         ETCD_STOPS,
         /** Watch events come up to 400 ms late: wake-ups may be late, decisions may not depend on them. */

@@ -159,7 +159,7 @@ public final class World {
 
     void returned(Op op) {
         op.returned = ++calls;
-        if (op.error == Errno.ETIMEDOUT && scheduler.nowNs() > troubleUntilNs + PATIENCE_AFTER_NS) {
+        if (op.error == Errno.ETIMEDOUT && scheduler.nowNs() > troubleUntilNs + patienceAfterNs()) {
             broken = "no trouble since " + (scheduler.nowNs() - troubleUntilNs) / MS + " ms: " + op;
         }
         tell(op.toString());
@@ -167,6 +167,11 @@ public final class World {
         if (countdown != null && op.changes()) {
             countdown.one();
         }
+    }
+
+    /** Each lost message costs 2 s, and one operation can need four tokens. */
+    private long patienceAfterNs() {
+        return weather.has(Weather.Kind.LOST_MESSAGES) || weather.has(Weather.Kind.LATE_REQUESTS) ? 4 * PATIENCE_AFTER_NS : PATIENCE_AFTER_NS;
     }
 
     void shrink(Machine machine) {
@@ -378,11 +383,7 @@ public final class World {
             for (int i = 0; i < times; i++) {
                 long at = random.nextLong(1_200 * MS);
                 Machine m = machines.get(random.nextInt(machines.size()));
-                long duration = (switch (random.nextInt(8)) {
-                    case 0, 1, 2, 3 -> 50 + random.nextInt(600);
-                    case 4, 5, 6 -> 1_500 + random.nextInt(4_000);
-                    default -> 5_000 + random.nextInt(7_000);
-                }) * MS;
+                long duration = (weather.has(Weather.Kind.LONG_OUTAGES) ? 5_000 + random.nextInt(7_000) : random.nextBoolean() ? 50 + random.nextInt(600) : 1_500 + random.nextInt(4_000)) * MS;
                 troubleUntilNs = Math.max(troubleUntilNs, scheduler.nowNs() + at + duration);
                 switch (kind) {
                     case PARTITION -> scheduler.after(at, () -> {
@@ -437,7 +438,7 @@ public final class World {
                         }
                     });
                     case WATCH_GAPS -> scheduler.after(at, this::compact);
-                    case SLOW_NETWORK, LOST_MESSAGES, LATE_REQUESTS, TWICE, SLOW_WATCHES, LATE_LEASES, DRIFT, SLOW_DEVICE, SLOW_KERNEL -> {
+                    case LONG_OUTAGES, SLOW_NETWORK, LOST_MESSAGES, LATE_REQUESTS, TWICE, SLOW_WATCHES, LATE_LEASES, DRIFT, SLOW_DEVICE, SLOW_KERNEL -> {
                         // All the time.
                     }
                 }
