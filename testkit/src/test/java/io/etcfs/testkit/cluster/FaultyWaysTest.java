@@ -239,6 +239,33 @@ class FaultyWaysTest {
                 || op instanceof io.etcfs.core.store.Op.Nested n && hands(n.txn().success(), key));
     }
 
+    /** Others have held the directory while this node was cut off with changes of it, and are gone again: they can't be published any more, and the node ends. */
+    @Test
+    void whatOthersHaveChangedSinceIsNotOverwritten() throws Exception {
+        clients[0].mkdir("/d");
+        clients[0].write("/d/f", 0, "before".getBytes(), 0);
+        clients[0].fsync("/d/f");
+        ways[0].cut = true;
+        clients[0].write("/d/f", 0, "LOST".getBytes(), 0);
+        clients[0].write("/d/lost", 0, new byte[1], 0);
+        Thread.sleep(3000);
+        io.etcfs.core.fs.ClusterNode third = cluster.start("n3");
+        TestClient other = new TestClient(third);
+        other.write("/d/f", 0, "theirs".getBytes(), 0);
+        other.write("/d/kept", 0, new byte[1], 0);
+        third.leave(5 * SECOND);
+        ways[0].cut = false;
+        long until = System.nanoTime() + 10 * SECOND;
+        while (cluster.stopped.isEmpty() && System.nanoTime() < until) {
+            Thread.sleep(20);
+        }
+        assertEquals(1, cluster.stopped.size());
+        assertEquals(true, cluster.stopped.getFirst().contains("was taken by another node"), cluster.stopped.getFirst());
+        cluster.stopped.clear();
+        assertArrayEquals("theirs".getBytes(), clients[1].read("/d/f"));
+        assertEquals(List.of("f", "kept"), clients[1].list("/d"));
+    }
+
     /** The next session ends while tokens are taken back under it: the one after that takes them. */
     @Test
     void aSessionLostWhileTakingBack() throws Exception {

@@ -1,0 +1,59 @@
+package io.etcfs.testkit.sim;
+
+import static org.junit.jupiter.api.Assertions.fail;
+
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fault.Rare;
+import io.etcfs.testkit.sim.Weather.Kind;
+import java.util.Set;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Each rule that the simulator guards: without it some seed fails, in the weather that the rule is for. */
+class BrokenRulesTest {
+    private static final Logger CORE = Logger.getLogger("io.etcfs.core");
+    private static final int SEEDS = 1_500;
+
+    @BeforeAll
+    static void quiet() {
+        CORE.setLevel(Level.OFF);
+    }
+
+    /** No weather given: whatever the seed draws. */
+    static Stream<Arguments> rules() {
+        return Stream.of(
+                Arguments.of(Fault.HANDOVER_BEFORE_PUBLISH, Set.of()),
+                Arguments.of(Fault.CACHE_KEPT_AFTER_RECALL, Set.of()),
+                Arguments.of(Fault.REPLY_NOT_AWAITED, Set.of(Kind.BUSY_DAEMON)),
+                Arguments.of(Fault.APPEND_PLACED_BY_KERNEL, Set.of(Kind.SLOW_KERNEL)),
+                Arguments.of(Fault.NO_SESSION_COMPARE, Set.of(Kind.PAUSE, Kind.ETCD_STOPS)),
+                Arguments.of(Fault.NO_GENERATION_COMPARE, Set.of(Kind.FENCED, Kind.SLOW_WATCHES)),
+                Arguments.of(Fault.NO_MARKER_COMPARE, Set.of()),
+                Arguments.of(Fault.TOKEN_KEPT_PAST_DEADLINE, Set.of()),
+                Arguments.of(Fault.BIRTH_NOT_PUBLISHED, Set.of()),
+                Arguments.of(Fault.ACQUIRE_WITHOUT_OWNER, Set.of(Kind.LATE_REQUESTS, Kind.LOST_MESSAGES)),
+                Arguments.of(Fault.PUBLISHED_BEFORE_FLUSH, Set.of(Kind.POWER_LOSS, Kind.SLOW_DEVICE)),
+                Arguments.of(Fault.VALID_NOT_LOWERED, Set.of()),
+                Arguments.of(Fault.UNFREE_IGNORED, Set.of()),
+                Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()));
+    }
+
+    @ParameterizedTest
+    @MethodSource("rules")
+    void someSeedFailsWithoutTheRule(Fault fault, Set<Kind> weather) {
+        for (long seed = 1; seed <= SEEDS; seed++) {
+            World.Plan plan = World.Plan.of(seed);
+            World.Result result = World.run((weather.isEmpty() ? plan : plan.in(weather, Set.<Rare>of())).breaking(fault));
+            if (result.failure() != null) {
+                System.out.println(fault + ": seed " + seed + ": " + result.failure().lines().findFirst().orElse(""));
+                return;
+            }
+        }
+        fail(fault + " is not seen within " + SEEDS + " seeds");
+    }
+}
