@@ -410,7 +410,6 @@ final class Writes {
             i.killPrivileges();
         }
         node.journal().changed(p.domain, i, metadata || buffered);
-        node.monitor().changed();
     }
 
     private static List<Long> partialBlocks(WritePlan p, long first, long end, long offset, long n) {
