@@ -58,6 +58,11 @@ final class Durability {
             }
             return null;
         });
+        flush(v);
+    }
+
+    /** Makes durable what was written to the device, for a write that waits for nothing else. */
+    void flush(Vnode v) throws FsException {
         try {
             node.pipeline().flushDevice();
         } catch (DeviceException e) {
