@@ -1,20 +1,23 @@
 package io.etcfs.core.clock;
 
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
  * The one lock of a node: all cached state of core is read and changed while holding it, and no device, store or kernel access is made under
- * it. Whoever waits for a change of that state waits here and looks again after every {@link #changed}.
+ * it. Whoever waits for a change of that state waits here and looks again after every {@link #changed}; who waits for one kind of change only does so
+ * among {@link Waiters} of its own, whom the many others leave asleep.
  */
 public final class Monitor {
     /** What a wait takes at least, also one whose time is over. */
     private static final long MIN_WAIT_NS = 200_000L;
 
     private final ReentrantLock lock = new ReentrantLock();
-    private final Condition condition = lock.newCondition();
     private final Clock clock;
-    private int waiters;
+    private final List<Waiters> all = new ArrayList<>();
+    private final Waiters any = new Waiters();
 
     public Monitor(Clock clock) {
         this.clock = clock;
@@ -40,10 +43,51 @@ public final class Monitor {
         return lock.isHeldByCurrentThread();
     }
 
-    /** Something that others may be waiting for is different now. Lock held. */
+    /** Something that others may be waiting for is different now, apart from what has {@link Waiters} of its own. Lock held. */
     public void changed() {
-        if (waiters > 0) {
-            condition.signalAll();
+        any.wake();
+    }
+
+    /** Everybody who waits looks again, whatever for. Lock held. */
+    public void everythingChanged() {
+        all.forEach(Waiters::wake);
+    }
+
+    /** Those who wait for one kind of change. */
+    public final class Waiters {
+        private final Condition condition = lock.newCondition();
+        private int count;
+
+        /** Before the first wait. */
+        public Waiters() {
+            all.add(this);
+        }
+
+        /** What they wait for may be there. Lock held. */
+        public void wake() {
+            if (count > 0) {
+                condition.signalAll();
+            }
+        }
+
+        /** As {@link Monitor#await}. */
+        public void await(long untilNs) throws InterruptedException {
+            count++;
+            try {
+                clock.await(lock, condition, Math.max(untilNs, clock.nowNs() + MIN_WAIT_NS));
+            } finally {
+                count--;
+            }
+        }
+
+        /** As {@link Monitor#awaitQuietly}. */
+        public void awaitQuietly(long untilNs) {
+            try {
+                await(untilNs);
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new Stopped();
+            }
         }
     }
 
@@ -52,22 +96,12 @@ public final class Monitor {
      * over and whose condition does not hold must not keep away those who would make it hold.
      */
     public void await(long untilNs) throws InterruptedException {
-        waiters++;
-        try {
-            clock.await(lock, condition, Math.max(untilNs, clock.nowNs() + MIN_WAIT_NS));
-        } finally {
-            waiters--;
-        }
+        any.await(untilNs);
     }
 
     /** Waits until {@code deadlineNs}, on a background task that nobody interrupts but the end of the node. Lock held. */
     public void awaitQuietly(long untilNs) {
-        try {
-            await(untilNs);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new Stopped();
-        }
+        any.awaitQuietly(untilNs);
     }
 
     /** Sleeps, on such a task. Lock not held. */

@@ -301,8 +301,10 @@ public final class ClusterNode implements Operations {
                 for (Domain d : grants) {
                     d.repliesInFlight--;
                     node.view().replied(d, after);
+                    if (d.repliesInFlight == 0 && d.recalling) {
+                        node.monitor().changed();
+                    }
                 }
-                node.monitor().changed();
             }
         } finally {
             node.monitor().unlock();

@@ -9,9 +9,11 @@ import io.etcfs.core.token.Blocked;
 /** What fsync and close promise. */
 final class Durability {
     private final Node node;
+    private final Blocked unpublished;
 
     Durability(Node node) {
         this.node = node;
+        this.unpublished = Blocked.among(node.pipeline().publications());
     }
 
     void fsync(Call call, long ino, boolean dataOnly) throws FsException {
@@ -52,10 +54,15 @@ final class Durability {
             }
             if (!node.pipeline().published(upTo[0])) {
                 node.pipeline().push(upTo[0]);
-                throw Blocked.INSTANCE;
+                throw unpublished;
             }
             return null;
         });
+        flush(v);
+    }
+
+    /** Makes durable what was written to the device, for a write that waits for nothing else. */
+    void flush(Vnode v) throws FsException {
         try {
             node.pipeline().flushDevice();
         } catch (DeviceException e) {

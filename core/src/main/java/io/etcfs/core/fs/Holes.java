@@ -115,7 +115,7 @@ final class Holes {
         }
         MemorySegment zeros = Arena.ofAuto().allocate(to - from, BLOCK);
         while (true) {
-            WritePlan plan = node.waiting().run(call, a -> writes.planWrite(v, from, zeros, false, false, Writes.Source.CALL, true));
+            WritePlan plan = node.waiting().run(call, a -> writes.planWrite(v, from, zeros, Writes.Where.BATCH, false, Writes.Source.CALL, true));
             if (plan.complete || writes.carryOut(call, plan)) {
                 return;
             }

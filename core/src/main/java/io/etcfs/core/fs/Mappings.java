@@ -87,7 +87,7 @@ final class Mappings {
             boolean lost = false;
             try {
                 WritePlan plan = node.waiting().run(BACKGROUND, a -> v.sideBuffer.get(next.getKey()) != next.getValue() ? WritePlan.NOTHING_LEFT
-                        : writes.planWrite(v, next.getKey(), data, false, false, Writes.Source.SIDE_BUFFER, false));
+                        : writes.planWrite(v, next.getKey(), data, Writes.Where.BATCH, false, Writes.Source.SIDE_BUFFER, false));
                 done = plan.complete || writes.carryOut(BACKGROUND, plan);
             } catch (FsException e) {
                 if (e.errno() == Errno.ETIMEDOUT) {

@@ -90,7 +90,7 @@ final class Waiting {
     void stop() {
         stopped = true;
         monitor.with(() -> {
-            monitor.changed();
+            monitor.everythingChanged();
             return null;
         });
     }
@@ -114,9 +114,11 @@ final class Waiting {
                     if (stopped) {
                         throw new FsException(Errno.EIO);
                     }
+                    Blocked blocked;
                     try {
                         return body.attempt(attempt);
                     } catch (Blocked b) {
+                        blocked = b;
                         if (!call.mayWait()) {
                             throw MustWait.INSTANCE;
                         }
@@ -131,12 +133,14 @@ final class Waiting {
                         until = now + deadlineNs;
                         held.begin();
                         began = true;
-                        monitor.changed();
+                        if (held != NOTHING) {
+                            monitor.changed();
+                        }
                     } else if (now >= until) {
                         throw new FsException(Errno.ETIMEDOUT);
                     }
                     try {
-                        monitor.await(Math.min(until, now + LOOK_NS));
+                        blocked.await(monitor, Math.min(until, now + LOOK_NS));
                     } catch (InterruptedException e) {
                         Thread.currentThread().interrupt();
                         throw new FsException(Errno.EINTR);

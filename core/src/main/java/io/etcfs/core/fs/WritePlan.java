@@ -30,6 +30,8 @@ final class WritePlan {
     final long sessionRevision;
     boolean complete;
     boolean killPrivileges;
+    /** All of it goes into blocks that the file has, in place, and nothing that they need is unpublished: durable once the device has it. */
+    boolean bytesOnly;
     /** Whole blocks that go to the device at once. */
     long directFrom;
     long directTo;

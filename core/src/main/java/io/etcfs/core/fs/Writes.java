@@ -61,9 +61,8 @@ final class Writes {
             throw new FsException(Errno.EFBIG);
         }
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
-        boolean sync = (openFlags & Bytes.O_DSYNC) != 0;
-        // Both wait after the bytes were written, for durability and for the kernel's pages: a request that were made a second time for that would append twice.
-        if ((sync || append) && !call.mayWait()) {
+        // Both wait after the bytes were written, for the kernel's pages and for times to be durable: a request that were made a second time for that would append twice.
+        if ((append || (openFlags & Bytes.O_SYNC) == Bytes.O_SYNC) && !call.mayWait()) {
             throw MustWait.INSTANCE;
         }
         if (fromPageCache && !Fault.WRITE_BACK_WAITS.on()) {
@@ -86,10 +85,12 @@ final class Writes {
         long n = data.byteSize();
         boolean append = appends(openFlags, fromPageCache);
         boolean sync = (openFlags & Bytes.O_DSYNC) != 0;
-        boolean now = sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES;
+        boolean dataOnly = (openFlags & Bytes.O_SYNC) != Bytes.O_SYNC;
+        Where where = sync && !call.mayWait() ? Where.DEVICE_ALONE : sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES ? Where.DEVICE : Where.BATCH;
         long placedAt;
+        boolean bytesOnly;
         while (true) {
-            WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, now, killPrivileges,
+            WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, where, killPrivileges,
                     fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
             if (plan == WritePlan.SIDE_BUFFERED) {
                 return (int) n;
@@ -107,6 +108,7 @@ final class Writes {
                 return done;
             }
             placedAt = plan.offset;
+            bytesOnly = plan.bytesOnly;
             if (plan.complete || carryOut(call, plan)) {
                 break;
             }
@@ -118,16 +120,21 @@ final class Writes {
                 node.view().dropRangeBriefly(vnode.ino, offset, n);
             }
         }
-        if (sync) {
-            durability.makeDurable(call, vnode, (openFlags & Bytes.O_SYNC) != Bytes.O_SYNC);
+        if (sync && bytesOnly && dataOnly) {
+            durability.flush(vnode);
+        } else if (sync) {
+            durability.makeDurable(call, vnode, dataOnly);
         }
         return (int) n;
     }
 
+    /** Where the bytes of whole blocks go: into dirty blocks, as those of others; to the device, by the write itself; there, or the request is handed over. */
+    enum Where { BATCH, DEVICE, DEVICE_ALONE }
+
     /** Who writes: a system call; the kernel, pages of a shared mapping; this node, those from the side buffer. */
     enum Source { CALL, MAPPING, SIDE_BUFFER }
 
-    WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment bytes, boolean now, boolean killPrivileges, Source source, boolean cached) throws FsException {
+    WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment bytes, Where where, boolean killPrivileges, Source source, boolean cached) throws FsException {
         if (source == Source.MAPPING && (!mappings.holdsExclusive(v) || !v.sideBuffer.isEmpty())) {
             // X went while this waited: the bytes wait for it in the side buffer, behind those that do already.
             mappings.sideBuffer(v, wantedOffset, bytes);
@@ -165,7 +172,7 @@ final class Writes {
         // Which whole blocks go to the device at once: only where their bytes lie aligned in memory and none of them is dirty.
         long wholeFrom = (offset + BLOCK - 1) / BLOCK;
         long wholeTo = (offset + n) / BLOCK;
-        if (now && wholeTo > wholeFrom && (data.address() + (wholeFrom * BLOCK - offset)) % BLOCK == 0) {
+        if (where != Where.BATCH && wholeTo > wholeFrom && (data.address() + (wholeFrom * BLOCK - offset)) % BLOCK == 0) {
             boolean clean = true;
             if (!dirty.isEmpty()) {
                 for (long b = wholeFrom; b < wholeTo && clean; b++) {
@@ -177,6 +184,12 @@ final class Writes {
                 p.directFrom = wholeFrom;
                 p.directTo = wholeTo;
             }
+        }
+
+        p.bytesOnly = p.directFrom == first && p.directTo == end && planInPlace(p);
+        // Nothing was done yet. Once it was, it can't be handed over any more: made twice, others could see its bytes, then later ones, then its bytes again.
+        if (where == Where.DEVICE_ALONE && !p.bytesOnly) {
+            throw MustWait.INSTANCE;
         }
 
         // Blocks that are written in part keep the rest of what they have; so does the one whose end was never written.
@@ -197,7 +210,7 @@ final class Writes {
 
         boolean frees = false;
         List<long[]> wanted = new ArrayList<>();
-        for (long b = p.zeroTail >= 0 ? p.zeroTail : first; b < end; b = b == p.zeroTail ? first : b + 1) {
+        for (long b = p.zeroTail >= 0 ? p.zeroTail : first; b < end && !p.bytesOnly; b = b == p.zeroTail ? first : b + 1) {
             Extent e = Contents.mapped(i, b);
             boolean inPlace = e != null && e.epoch() == d.epoch;
             if (!inPlace) {
@@ -231,7 +244,7 @@ final class Writes {
             node.space().abandon(p.newRuns);
             return WritePlan.SPLIT;
         }
-        for (long b = p.directFrom; b < p.directTo; b++) {
+        for (long b = p.directFrom; b < p.directTo && !p.bytesOnly; b++) {
             long device = p.target(b, i);
             long[] last = p.directRuns.isEmpty() ? null : p.directRuns.getLast();
             if (last != null && last[1] + last[2] == device) {
@@ -253,6 +266,25 @@ final class Writes {
             node.pipeline().beginDeviceAccess();
         }
         return p;
+    }
+
+    /** Whether a write of whole blocks adds nothing that fdatasync has to see, and all that it has to see of before is published. If so, plans its device accesses. */
+    private boolean planInPlace(WritePlan p) {
+        Inode i = p.inode;
+        if (p.vnode.writeBackFailed || p.offset + p.data.byteSize() > Math.min(i.size, i.valid) || !node.pipeline().published(i.lastDataBatch)) {
+            return false;
+        }
+        for (long b = p.directFrom; b < p.directTo; ) {
+            Extent e = Contents.mapped(i, b);
+            if (e == null || e.unwritten() || e.epoch() != p.domain.epoch) {
+                p.directRuns.clear();
+                return false;
+            }
+            long to = Math.min(p.directTo, e.logicalEnd());
+            p.directRuns.add(new long[] {b, Contents.deviceBlock(e, b), to - b});
+            b = to;
+        }
+        return true;
     }
 
     /** How many records about space the write changes: those of new blocks and of blocks that they replace. */
@@ -283,11 +315,15 @@ final class Writes {
 
     /** Device accesses of a planned write, and its end. False: the session went meanwhile; plan again. */
     boolean carryOut(Call call, WritePlan p) throws FsException {
+        if (p.fetch.isEmpty()) {
+            return carryOut(call, p, null);
+        }
         try (Arena arena = Arena.ofConfined()) {
             return carryOut(call, p, arena);
         }
     }
 
+    /** @param arena null if there is nothing to fetch */
     private boolean carryOut(Call call, WritePlan p, Arena arena) throws FsException {
         boolean accessed = false;
         try {
@@ -358,6 +394,10 @@ final class Writes {
     /** The write joins the open batch. Monitor held, room made. */
     private void complete(WritePlan p) {
         Inode i = p.inode;
+        if (p.bytesOnly) {
+            written(p, i, false);
+            return;
+        }
         MemorySegment data = p.data;
         long n = data.byteSize();
         long offset = p.offset;
@@ -401,16 +441,20 @@ final class Writes {
             buffer(i, b, old.get(b), data, offset, n);
             buffered = true;
         }
-        long nowNs = node.realtimeNs();
         i.size = Math.max(i.size, offset + n);
         i.valid = Math.max(i.valid, offset + n);
+        written(p, i, metadata || buffered);
+    }
+
+    /** @param data whether fdatasync has to see the change of the inode */
+    private void written(WritePlan p, Inode i, boolean data) {
+        long nowNs = node.realtimeNs();
         i.mtimeNs = nowNs;
         i.ctimeNs = nowNs;
         if (p.killPrivileges) {
             i.killPrivileges();
         }
-        node.journal().changed(p.domain, i, metadata || buffered);
-        node.monitor().changed();
+        node.journal().changed(p.domain, i, data);
     }
 
     private static List<Long> partialBlocks(WritePlan p, long first, long end, long offset, long n) {

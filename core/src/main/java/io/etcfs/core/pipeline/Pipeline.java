@@ -61,6 +61,10 @@ public final class Pipeline {
     private final DirtyBlocks dirty = new DirtyBlocks();
     private final MemorySegment staging = Arena.ofAuto().allocate(STAGING_BYTES, BlockDevice.BLOCK_BYTES);
 
+    /** Who publishes, and who waits for something to be published. */
+    private final Monitor.Waiters publisher;
+    private final Monitor.Waiters publications;
+
     private final ArrayDeque<Batch> closed = new ArrayDeque<>();
     private Batch open;
     private long committed;
@@ -84,6 +88,8 @@ public final class Pipeline {
         this.keys = keys;
         this.node = node;
         this.maxOperations = maxOperations;
+        this.publisher = monitor.new Waiters();
+        this.publications = monitor.new Waiters();
     }
 
     /** Begins to publish; the first session is open and its marker known. */
@@ -137,9 +143,6 @@ public final class Pipeline {
             reopen();
         }
         open.put(key, value, existed, bytesEstimate);
-        if (open.size() == 2) {
-            monitor.changed();
-        }
     }
 
     public void delete(Key key, boolean existed) {
@@ -147,14 +150,15 @@ public final class Pipeline {
             reopen();
         }
         open.delete(key, existed);
-        if (open.size() == 2) {
-            monitor.changed();
+        if (open.isEmpty()) {
+            publications.wake();
         }
     }
 
     /** The age of a batch counts from its first change. */
     private void reopen() {
         open = new Batch(open.number, monitor.nowNs());
+        publisher.wake();
     }
 
     public void ride(Rider rider) {
@@ -162,7 +166,6 @@ public final class Pipeline {
             reopen();
         }
         open.ride(rider);
-        monitor.changed();
     }
 
     /** The domain has a change in the open batch. */
@@ -177,7 +180,6 @@ public final class Pipeline {
             reopen();
         }
         open.onCommitted.add(action);
-        monitor.changed();
     }
 
     public DirtyBlocks.Block dirtyForWrite(long deviceBlock) {
@@ -191,7 +193,7 @@ public final class Pipeline {
     public void push(long number) {
         if (number > pushTo) {
             pushTo = number;
-            monitor.changed();
+            publisher.wake();
         }
     }
 
@@ -209,7 +211,12 @@ public final class Pipeline {
         open.close();
         closed.add(open);
         open = new Batch(open.number + 1, monitor.nowNs());
-        monitor.changed();
+        publisher.wake();
+    }
+
+    /** Woken whenever {@link #published} may have become true. */
+    public Monitor.Waiters publications() {
+        return publications;
     }
 
     /** Domains with changes that are not published, in the order of the batches. */
@@ -262,7 +269,7 @@ public final class Pipeline {
         monitor.lock();
         try {
             stopping = true;
-            monitor.changed();
+            monitor.everythingChanged();
         } finally {
             monitor.unlock();
         }
@@ -274,7 +281,7 @@ public final class Pipeline {
             monitor.lock();
             try {
                 while (!stopping && !ready()) {
-                    monitor.awaitQuietly(open.isEmpty() || resurrecting ? monitor.nowNs() + 1_000_000_000L : open.openedAtNs + LINGER_NS);
+                    publisher.awaitQuietly(open.isEmpty() || resurrecting ? monitor.nowNs() + 1_000_000_000L : open.openedAtNs + LINGER_NS);
                 }
                 if (stopping) {
                     return;
@@ -455,6 +462,7 @@ public final class Pipeline {
         batchesCommitted++;
         operationsCommitted += batch.operations.size();
         batch.onCommitted.forEach(Runnable::run);
+        publications.wake();
         monitor.changed();
     }
 
@@ -605,6 +613,7 @@ public final class Pipeline {
 
     public void sessionRestored() {
         resurrecting = false;
+        publisher.wake();
         monitor.changed();
     }
 

@@ -72,6 +72,7 @@ public final class Space {
     private long fullUntilNs = Long.MIN_VALUE / 2;
     private long releasesPending;
     private boolean sweepWanted;
+    private final Monitor.Waiters sweeper;
     private boolean leaving;
     private boolean stopping;
     private boolean storeFull;
@@ -88,6 +89,7 @@ public final class Space {
         this.arenaBlocks = arenaBlocks;
         this.deviceBlocks = deviceBlocks;
         this.arenas = new Arenas(arenaBlocks, deviceBlocks);
+        this.sweeper = monitor.new Waiters();
     }
 
     /** Reads the bitmaps of the arenas that this node still owns. */
@@ -121,6 +123,7 @@ public final class Space {
         monitor.lock();
         try {
             stopping = true;
+            sweeper.wake();
             monitor.changed();
         } finally {
             monitor.unlock();
@@ -150,6 +153,7 @@ public final class Space {
             if (arenas.get(id) == null) {
                 arenas.add(arena);
                 sweepWanted = true;
+                sweeper.wake();
             }
             monitor.changed();
         } finally {
@@ -371,7 +375,7 @@ public final class Space {
         try {
             if (arena < 0 || arenas.get(arena) != null) {
                 sweepWanted = true;
-                monitor.changed();
+                sweeper.wake();
             }
         } finally {
             monitor.unlock();
@@ -384,7 +388,7 @@ public final class Space {
             monitor.lock();
             try {
                 while (!stopping && !sweepWanted && monitor.nowNs() < last + SWEEP_NS) {
-                    monitor.awaitQuietly(last + SWEEP_NS);
+                    sweeper.awaitQuietly(last + SWEEP_NS);
                 }
                 if (stopping) {
                     return;

@@ -1,9 +1,12 @@
 package io.etcfs.core.clock;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 import org.junit.jupiter.api.Test;
@@ -64,5 +67,55 @@ class MonitorTest {
         });
         other.join(5_000);
         assertTrue(!other.isAlive() && ended.await(5, TimeUnit.SECONDS), "the loop keeps the lock to itself");
+    }
+
+    @Test
+    @Timeout(20)
+    void whoWaitsForOneKindOfChangeSleepsThroughOthers() throws Exception {
+        Monitor monitor = new Monitor(CLOCK);
+        Monitor.Waiters kind = monitor.new Waiters();
+        AtomicInteger looks = new AtomicInteger();
+        Thread waiter = Thread.ofPlatform().daemon().start(() -> {
+            monitor.lock();
+            try {
+                while (looks.get() < 3) {
+                    looks.incrementAndGet();
+                    kind.awaitQuietly(monitor.nowNs() + 60_000_000_000L);
+                }
+            } finally {
+                monitor.unlock();
+            }
+        });
+        awaitSleeping(waiter);
+        withLock(monitor, monitor::changed);
+        awaitSleeping(waiter);
+        assertEquals(1, looks.get());
+        withLock(monitor, kind::wake);
+        while (looks.get() < 2) {
+            Thread.sleep(1);
+        }
+        awaitSleeping(waiter);
+        withLock(monitor, monitor::everythingChanged);
+        while (looks.get() < 3) {
+            Thread.sleep(1);
+        }
+        withLock(monitor, kind::wake);
+        waiter.join(10_000);
+        assertFalse(waiter.isAlive());
+    }
+
+    private static void withLock(Monitor monitor, Runnable action) {
+        monitor.lock();
+        try {
+            action.run();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private static void awaitSleeping(Thread thread) throws InterruptedException {
+        while (thread.getState() != Thread.State.TIMED_WAITING) {
+            Thread.sleep(1);
+        }
     }
 }

@@ -9,13 +9,18 @@ import java.lang.invoke.MethodHandle;
 
 /** mmap(2). Anonymous memory is zeroed, page-aligned and not touched until it is used. */
 public final class MemoryMaps {
+    /** With pages of 4 KiB. */
+    public static final long HUGE_PAGE_BYTES = 2L << 20;
+
     private static final int PROT_READ_WRITE = 3;
     private static final int MAP_PRIVATE_ANONYMOUS = 0x22;
     /** Without a reservation: most of it is never touched. */
     private static final int MAP_NORESERVE = 0x4000;
     private static final int MAP_SHARED_POPULATE = 0x8001;
     private static final int MADV_DONTNEED = 4;
+    private static final int MADV_HUGEPAGE = 14;
     private static final int MADV_NOHUGEPAGE = 15;
+    private static final int MADV_COLLAPSE = 25;
 
     private static final MethodHandle MMAP = Native.link("mmap",
             FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_LONG));
@@ -42,7 +47,32 @@ public final class MemoryMaps {
         return address;
     }
 
-    /** Memory of which little will be used, a page here and there. Returns its address or minus an errno. */
+    /** As {@link #map(long)}, at a multiple of a power of two of pages. */
+    public static long mapAligned(long bytes, long alignment) {
+        long all = bytes + alignment - Native.PAGE_BYTES;
+        long at = map(all);
+        long address = (at + alignment - 1) & -alignment;
+        if (address > at) {
+            unmap(at, address - at);
+        }
+        if (at + all > address + bytes) {
+            unmap(address + bytes, at + all - address - bytes);
+        }
+        return address;
+    }
+
+    /**
+     * Makes huge pages of what is there and of what will be, where the range has whole ones; does nothing where the kernel has none, or none free. The kernel accesses a
+     * device from a huge page as from one piece of memory, instead of looking 4 KiB pages up one by one.
+     */
+    public static void useHugePages(long address, long bytes) {
+        if (advise(address, bytes, MADV_HUGEPAGE) == 0) {
+            // Linux 6.1 and newer. Elsewhere khugepaged does it some time.
+            advise(address, bytes, MADV_COLLAPSE);
+        }
+    }
+
+    /** Memory of which little will be used, a page here and there, for now without huge pages. Returns its address or minus an errno. */
     public static long reserve(long bytes) {
         long address = map(bytes, MAP_PRIVATE_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (address > 0) {

@@ -14,22 +14,42 @@ import java.lang.foreign.MemorySegment;
  */
 final class Block {
     private static final int VECTORS_AT = 64;
+    /** From this size on a request makes a block use a huge page: a daemon that never sees any keeps the few pages that it needs. */
+    private static final int LARGE_BYTES = 128 << 10;
 
     final long payload;
     final int capacity;
     /** For {@link io.etcfs.linux.call.Descriptors}. */
     final MemorySegment errno;
     private final long base;
+    /** Of the mapping: a huge page where that is not much more than the block. */
+    private final long mappedBytes;
+    private boolean huge;
 
     Block(int capacity) {
         this.capacity = capacity;
-        this.base = MemoryMaps.map(Native.PAGE_BYTES + (long) capacity);
+        this.mappedBytes = bytesOf(capacity);
+        this.base = mappedBytes == MemoryMaps.HUGE_PAGE_BYTES ? MemoryMaps.mapAligned(mappedBytes, MemoryMaps.HUGE_PAGE_BYTES) : MemoryMaps.map(mappedBytes);
         this.payload = base + Native.PAGE_BYTES;
         this.errno = Native.MEMORY.asSlice(base, 4);
     }
 
+    /** Address space that it takes. */
     long bytes() {
-        return Native.PAGE_BYTES + (long) capacity;
+        return mappedBytes;
+    }
+
+    static long bytesOf(int capacity) {
+        long needed = Native.PAGE_BYTES + (long) capacity;
+        return needed > MemoryMaps.HUGE_PAGE_BYTES / 2 && needed < MemoryMaps.HUGE_PAGE_BYTES ? MemoryMaps.HUGE_PAGE_BYTES : needed;
+    }
+
+    /** So many bytes of it are about to be used for an access to the device. */
+    void prepareFor(int bytes) {
+        if (bytes >= LARGE_BYTES && !huge && mappedBytes == MemoryMaps.HUGE_PAGE_BYTES) {
+            huge = true;
+            MemoryMaps.useHugePages(base, mappedBytes);
+        }
     }
 
     /** Where a request starts. */
@@ -59,6 +79,6 @@ final class Block {
 
     /** The block must not be used any more. */
     void unmap() {
-        MemoryMaps.unmap(base, bytes());
+        MemoryMaps.unmap(base, mappedBytes);
     }
 }

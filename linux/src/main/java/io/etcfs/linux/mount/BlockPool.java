@@ -2,7 +2,6 @@ package io.etcfs.linux.mount;
 
 import io.etcfs.fuse.protocol.Exchange;
 import io.etcfs.fuse.protocol.Negotiation;
-import io.etcfs.linux.call.Native;
 import java.util.ArrayDeque;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
@@ -110,6 +109,6 @@ final class BlockPool {
     }
 
     private static long sizeOf(int shift) {
-        return capacityOf(shift) + (long) Native.PAGE_BYTES;
+        return Block.bytesOf(capacityOf(shift));
     }
 }

@@ -21,7 +21,9 @@ final class DeviceRequest implements FuseTransport.Pending {
 
     @Override
     public void view(Exchange exchange) {
-        reply = pool.take(Exchange.bodyCapacityNeeded(Native.MEMORY, request.request()));
+        int bytes = Exchange.bodyCapacityNeeded(Native.MEMORY, request.request());
+        reply = pool.take(bytes);
+        reply.prepareFor(bytes);
         exchange.pointAt(request.request(), reply.reply(), reply.capacity);
     }
 

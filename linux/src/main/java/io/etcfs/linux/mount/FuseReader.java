@@ -62,6 +62,11 @@ final class FuseReader implements Runnable {
             session.interrupt(x.interruptedUnique());
             return request;
         }
+        if (x.opcode() == Opcode.READ) {
+            reply.prepareFor(Exchange.bodyCapacityNeeded(Native.MEMORY, request.request()));
+        } else {
+            request.prepareFor(x.length());
+        }
         Call call = new Call(x.unique(), x.uid(), x.gid(), x.pid(), false, Call.Interruption.NEVER);
         try {
             session.dispatcher().dispatch(x, call);

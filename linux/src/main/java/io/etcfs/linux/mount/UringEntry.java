@@ -27,7 +27,8 @@ import java.lang.foreign.MemorySegment;
 final class UringEntry implements FuseTransport.Pending {
     static final int PAYLOAD_BYTES = Negotiation.MAX_WRITE_BYTES + Exchange.READ_SLACK_BYTES;
     static final int VECTORS_BYTES = 32;
-    static final long BYTES = Native.PAGE_BYTES + (long) PAYLOAD_BYTES;
+    /** More than its pages: those that keep their memory use a huge page. */
+    static final long BYTES = MemoryMaps.HUGE_PAGE_BYTES;
 
     private static final int STRUCTURE_AT = 128;
     private static final int STRUCTURE_BYTES = 128;
@@ -50,7 +51,7 @@ final class UringEntry implements FuseTransport.Pending {
     private Call answeredCall;
     private int touchedBytes;
 
-    /** @param base page-aligned memory of {@link #BYTES} */
+    /** @param base a multiple of {@link #BYTES} */
     UringEntry(UringQueue queue, int index, long base) {
         this.queue = queue;
         this.index = index;
@@ -117,6 +118,12 @@ final class UringEntry implements FuseTransport.Pending {
     /** Whether it takes much memory. */
     boolean isLarge() {
         return touchedBytes > KEEP_BYTES;
+    }
+
+    /** From now on its memory stays. */
+    void keepLarge() {
+        keptLarge = true;
+        MemoryMaps.useHugePages(headers, BYTES);
     }
 
     /** Gives memory back that the last requests have used, apart from that of the reply. */

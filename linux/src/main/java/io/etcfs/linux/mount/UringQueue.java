@@ -239,7 +239,8 @@ final class UringQueue implements Runnable {
     }
 
     private void addEntries(int count) throws LinuxException {
-        long base = reserve(count * UringEntry.BYTES);
+        // One more, to begin at a multiple.
+        long base = (reserve((count + 1) * UringEntry.BYTES) + UringEntry.BYTES - 1) & -UringEntry.BYTES;
         for (int i = 0; i < count; i++) {
             entries.add(new UringEntry(this, entries.size(), base + i * UringEntry.BYTES));
         }
@@ -360,7 +361,7 @@ final class UringQueue implements Runnable {
         if (entry.isLarge() && !entry.keptLarge) {
             if (large < LARGE_ENTRIES) {
                 large++;
-                entry.keptLarge = true;
+                entry.keepLarge();
             } else {
                 entry.trim();
             }

@@ -6,6 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.etcfs.linux.call.Native;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -53,6 +55,24 @@ class BlockPoolTest {
                 reused++;
             }
         }
-        assertEquals((32 << 20) / ((1 << 20) + 8192 + 4096), reused);
+        assertEquals((32 << 20) / taken.getFirst().bytes(), reused);
+    }
+
+    /** The kernel moves what is there to a huge page, if it has one: the request that is in the block by then must not notice. */
+    @Test
+    void bytesStayWhenALargeRequestMakesABlockUseAHugePage() {
+        for (Block block : List.of(pool.takeLargest(), pool.take(128 << 10))) {
+            long end = block.payload + block.capacity;
+            for (long at = block.request(); at < end; at += 97) {
+                Native.MEMORY.set(ValueLayout.JAVA_BYTE, at, (byte) at);
+            }
+            block.prepareFor(block.capacity);
+            for (long at = block.request(); at < end; at += 97) {
+                assertEquals((byte) at, Native.MEMORY.get(ValueLayout.JAVA_BYTE, at));
+            }
+            block.prepareFor(block.capacity);
+            pool.giveBack(block);
+        }
+        pool.close();
     }
 }

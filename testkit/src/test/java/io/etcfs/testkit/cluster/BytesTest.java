@@ -34,6 +34,7 @@ class BytesTest {
     private static final int O_RDWR = 2;
     private static final int O_APPEND = 02000;
     private static final int O_DSYNC = 010000;
+    private static final int O_SYNC = 04010000;
 
     private TestCluster cluster;
     private Operations node;
@@ -122,6 +123,68 @@ class BytesTest {
         write(f, 0, "two".getBytes(), O_APPEND | O_DSYNC, false);
         node.release(call(true), f.entry().ino(), f.opened().handle());
         assertArrayEquals("onetwo".getBytes(), client.read("/f"));
+    }
+
+    private void writeAtOnce(Operations.Created file, long offset, byte[] data, int flags) throws FsException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment m = arena.allocate(data.length, 4096);
+            MemorySegment.copy(data, 0, m, ValueLayout.JAVA_BYTE, 0, data.length);
+            node.write(call(false), file.entry().ino(), file.opened().handle(), offset, m, O_RDWR | flags, false, false);
+        }
+    }
+
+    @Test
+    void synchronousOverwriteInPlaceWaitsForTheDeviceOnly() throws Exception {
+        byte[] expected = random(1, 12_288);
+        Operations.Created f = create("f", 0);
+        write(f, 0, expected, 0, false);
+        client.fsync("/f");
+        byte[] block = random(2, 4096);
+        writeAtOnce(f, 4096, block, O_DSYNC);
+        cluster.device.loseUnflushed();
+        System.arraycopy(block, 0, expected, 4096, 4096);
+        assertArrayEquals(expected, client.read("/f"));
+        // The times of that one are unpublished now: they are not what O_DSYNC is about.
+        writeAtOnce(f, 8192, block, O_DSYNC);
+        cluster.device.loseUnflushed();
+        System.arraycopy(block, 0, expected, 8192, 4096);
+        assertArrayEquals(expected, client.read("/f"));
+        node.release(call(true), f.entry().ino(), f.opened().handle());
+    }
+
+    /** Each of them needs something published; refused at once, it has done nothing. */
+    @Test
+    void synchronousWriteThatNeedsMoreThanTheDeviceIsHandedOverBeforeItHasDoneAnything() throws Exception {
+        byte[] expected = random(1, 12_288);
+        Operations.Created f = create("f", 0);
+        write(f, 0, expected, 0, false);
+        byte[] block = random(2, 4096);
+        client.fsync("/f");
+        assertThrows(MustWait.class, () -> writeAtOnce(f, 0, block, O_SYNC), "the times");
+        assertThrows(MustWait.class, () -> writeAtOnce(f, 12_288, block, O_DSYNC), "the end of the file");
+        assertThrows(MustWait.class, () -> writeAtOnce(f, 100, block, O_DSYNC), "parts of blocks");
+        client.fallocate("/f", 16_384, 4096, 1);
+        client.truncate("/f", 20_480);
+        client.fsync("/f");
+        assertThrows(MustWait.class, () -> writeAtOnce(f, 12_288, block, O_DSYNC), "a hole");
+        assertThrows(MustWait.class, () -> writeAtOnce(f, 16_384, block, O_DSYNC), "an unwritten block");
+        assertArrayEquals(Arrays.copyOf(expected, 20_480), client.read("/f"));
+        assertTrue(mustWaitAfterBufferedWrite(f, 0), "bytes written before, in the open batch");
+        assertTrue(mustWaitAfterBufferedWrite(f, 8192), "a dirty block");
+        node.release(call(true), f.entry().ino(), f.opened().handle());
+    }
+
+    /** The batch of the first write may be out in time by chance, but not always. */
+    private boolean mustWaitAfterBufferedWrite(Operations.Created f, long offset) throws FsException {
+        for (int i = 0; i < 20; i++) {
+            try {
+                write(f, 8192, random(i, 4096), 0, false);
+                writeAtOnce(f, offset, random(i, 4096), O_DSYNC);
+            } catch (MustWait e) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Two nodes share a file; bytes of a mapping that the second one writes back wait in its side buffer for the token. */
