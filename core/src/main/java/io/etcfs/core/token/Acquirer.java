@@ -78,8 +78,14 @@ final class Acquirer {
                 long events;
                 monitor.lock();
                 try {
-                    if (tokens.stopping() || tokens.leaving() || monitor.nowNs() > d.demandUntilNs || d.held.atLeast(d.demand) && d.loaded || d.recalling || d.giving) {
+                    if (tokens.stopping() || tokens.leaving() || monitor.nowNs() > d.demandUntilNs || d.held.atLeast(d.demand) && d.loaded) {
                         break;
+                    }
+                    if (d.namesClosed || d.giving) {
+                        // What is held is on its way out. Others see the want meanwhile.
+                        monitor.awaitQuietly(monitor.nowNs() + RETRY_NS);
+                        seen = null;
+                        continue;
                     }
                     if (!session.trusted() || pipeline.resurrecting()) {
                         monitor.awaitQuietly(monitor.nowNs() + RETRY_NS);
@@ -108,7 +114,7 @@ final class Acquirer {
                 Grant.Seen before = seen;
                 seen = null;
                 if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d, held)) {
-                    break;
+                    continue;
                 }
                 switch (decision) {
                     case Grant.Adopt(Mode mode, long lockRevision) -> {
@@ -160,11 +166,11 @@ final class Acquirer {
         }
     }
 
-    /** A recall that has begun gives up what is held now: nothing may be added to it meanwhile. */
+    /** A recall that keeps operations waiting gives up what is held now: nothing may be added to it meanwhile. */
     private boolean mayAsk(Domain d, Mode held) {
         return monitor.with(() -> {
             // A recall can also have come and gone since: with what it held, it dropped the contents.
-            d.asking = !d.recalling && !d.giving && d.held == held;
+            d.asking = !d.namesClosed && !d.giving && d.held == held;
             return d.asking;
         });
     }

@@ -205,7 +205,7 @@ public final class Tokens {
     }
 
     void startAcquire(Domain d) {
-        if (!d.acquiring && !d.giving && !d.recalling && !leaving && !stopping && d.demand != Mode.NONE) {
+        if (!d.acquiring && !d.giving && !d.namesClosed && !leaving && !stopping && d.demand != Mode.NONE) {
             d.acquiring = true;
             tasks.start("acquire-" + d.id, () -> acquirer.acquire(d));
         }
