@@ -60,6 +60,9 @@ public final class Domain {
     /** Counts what the watch saw of the resource, so that waiters do not miss it. */
     public long events;
     public long givenRevision;
+    /** The key that the watch saw another node put for us: how, and its mod revision; 0 once somebody set about taking it up. */
+    public Mode handed = Mode.NONE;
+    public long handedRevision;
 
     // ---- others wanting it
     public final Map<String, WantOf> wants = new LinkedHashMap<>();
