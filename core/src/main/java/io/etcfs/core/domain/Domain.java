@@ -25,7 +25,7 @@ import java.util.TreeMap;
  */
 public final class Domain {
     /** More names than this are not remembered one by one: they are waited for. */
-    public static final int MAX_GRANTED_NAMES = 1000;
+    public static final int MAX_GRANTED_NAMES = 2000;
 
     public record WantOf(String node, Mode mode, long session, long lease, long generation, long revision) {}
 
@@ -60,6 +60,9 @@ public final class Domain {
     /** Counts what the watch saw of the resource, so that waiters do not miss it. */
     public long events;
     public long givenRevision;
+    /** The key that the watch saw another node put for us: how, and its mod revision; 0 once somebody set about taking it up. */
+    public Mode handed = Mode.NONE;
+    public long handedRevision;
 
     // ---- others wanting it
     public final Map<String, WantOf> wants = new LinkedHashMap<>();
@@ -108,6 +111,14 @@ public final class Domain {
     /** Usable for operations on bytes, which go on while the kernel's cache is being dropped. */
     public boolean usableForData(Mode mode) {
         return held.atLeast(mode) && loaded && !dataClosed && !giving && !takeBack;
+    }
+
+    /**
+     * Whether notifications can make the kernel forget what it was granted: one about a name waits for the directory's lock, which requests that wait for us
+     * may hold.
+     */
+    public boolean namesCanBeDropped() {
+        return !grantedTooMany && (namespaceWaiters == 0 || grantedNames.isEmpty() || Fault.NOTIFY_WITHOUT_LIMIT.on());
     }
 
     public void clearContents() {

@@ -51,6 +51,8 @@ public enum Fault {
     TAKEN_BACK_BLINDLY,
     /** A key of its own that a node does not know is deleted whatever it has become since it was looked at. */
     UNKNOWN_KEY_BLINDLY,
+    /** A key of ours is taken up without putting it again, also where a delete of it as an unknown one may still be on its way. */
+    ADOPTED_AS_IT_IS,
     /** Publishing goes on under a new session before the tokens are back. */
     PUBLISHED_BEFORE_TAKEN_BACK,
     /** A freed block is handed out before its batch has committed. */

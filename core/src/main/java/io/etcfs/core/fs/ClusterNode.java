@@ -222,6 +222,11 @@ public final class ClusterNode implements Operations {
 
     private final class TokenHost implements Host {
         @Override
+        public boolean forgetNames(Domain domain) {
+            return node.view().forgetNames(domain);
+        }
+
+        @Override
         public void dropCached(Domain domain, boolean keepShared) {
             node.view().dropCached(domain, keepShared);
         }

@@ -4,6 +4,7 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.PageState;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
@@ -34,6 +35,10 @@ final class KernelView {
     /** Validity is never more than this, whatever the session's deadline. */
     static final long MAX_VALID_NS = 2_000_000_000L;
     static final long NOTIFY_NS = 50_000_000L;
+    /** The same while operations on the domain go on: nobody waits for the notifications, but for the token. */
+    private static final long NOTIFY_OPEN_NS = 200_000_000L;
+    /** Under a SHARED token as young as this, validity is short: another node changes the domain, and ours may be about to want it EXCLUSIVE. */
+    private static final long YOUNG_NS = 150_000_000L;
     /** The kernel counts from when it takes the answer in, in ticks of up to 10 ms, and lets the last one run out. */
     private static final long LATE_NS = 60_000_000L;
     /** A probe that a thread has been sending for this long is stuck behind the request that has the page locked. */
@@ -41,7 +46,7 @@ final class KernelView {
     /** While pages are dropped, requests on bytes are answered for as long, then kept waiting for as long, by turns. */
     private static final long TURN_NS = 50_000_000L;
     private static final long HOPELESS_NS = 300_000_000L;
-    private static final int MAX_NOTIFICATIONS = 1000;
+    private static final int MAX_NOTIFICATIONS = 4000;
     private static final long PAGE = BlockDevice.BLOCK_BYTES;
     private static final long END = Long.MAX_VALUE;
 
@@ -79,6 +84,10 @@ final class KernelView {
         if (valid <= 0) {
             return 0;
         }
+        if (d.held == Mode.SHARED) {
+            // Where two nodes that share want EXCLUSIVE, their waiting requests hold the directory's lock and names can only run out: those of a new sharer soon.
+            valid = Math.min(valid, Math.max(YOUNG_NS, now - d.heldSinceNs));
+        }
         if (d.validUntilNs <= now && d.repliesInFlight == 0) {
             // Nothing that was granted before is believed any more.
             d.grantedNames.clear();
@@ -87,6 +96,11 @@ final class KernelView {
         d.validUntilNs = Math.max(d.validUntilNs, now + valid + LATE_NS);
         d.lastGrantNs = now;
         return valid;
+    }
+
+    /** A name that is not there: often looked for by who is about to make it, and then it is in the way of a recall until it has run out. */
+    long grantMissing(Call call, Domain d, byte[] name) {
+        return d.held == Mode.SHARED && monitor.nowNs() - d.heldSinceNs < YOUNG_NS ? 0 : grantName(call, d, name);
     }
 
     long grantName(Call call, Domain d, byte[] name) {
@@ -144,18 +158,36 @@ final class KernelView {
     }
 
     private void dropNames(Domain d) {
+        if (notifyNames(d, NOTIFY_NS)) {
+            return;
+        }
+        monitor.lock();
+        try {
+            while (monitor.nowNs() < d.validUntilNs) {
+                monitor.awaitQuietly(d.validUntilNs);
+            }
+            forgotten(d);
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    boolean forgetNames(Domain d) {
+        return kernel == null || Fault.CACHE_KEPT_AFTER_RECALL.on() || notifyNames(d, NOTIFY_OPEN_NS);
+    }
+
+    /** False: where notifications can't be used, or were not all back in time. */
+    private boolean notifyNames(Domain d, long limitNs) {
         List<byte[]> names = new ArrayList<>();
         List<Boolean> directories = new ArrayList<>();
         List<Long> inodes = new ArrayList<>();
-        long until;
         boolean notify;
         monitor.lock();
         try {
-            until = d.validUntilNs;
             long now = monitor.nowNs();
-            if (until <= now) {
+            if (d.validUntilNs <= now) {
                 forgotten(d);
-                return;
+                return true;
             }
             for (ByteBuffer b : d.grantedNames) {
                 byte[] name = b.array();
@@ -168,43 +200,35 @@ final class KernelView {
                     inodes.add(v.ino);
                 }
             }
-            notify = !d.grantedTooMany && (d.namespaceWaiters == 0 || Fault.NOTIFY_WITHOUT_LIMIT.on()) && names.size() + inodes.size() <= MAX_NOTIFICATIONS
+            notify = d.namesCanBeDropped() && names.size() + inodes.size() <= MAX_NOTIFICATIONS
                     && (kernel.canExpireEntries() || !directories.contains(true));
         } finally {
             monitor.unlock();
         }
-        if (notify) {
-            Pending entries = new Pending(names.size());
-            for (int i = 0; i < names.size(); i++) {
-                kernel.invalidateEntry(d.id, names.get(i), directories.get(i), entries::done);
-            }
-            Pending attributes = new Pending(inodes.size());
-            boolean back = entries.await(Fault.NOTIFY_WITHOUT_LIMIT.on() ? END / 2 : NOTIFY_NS);
-            if (back) {
-                for (long ino : inodes) {
-                    kernel.invalidateAttributes(ino, attributes::done);
-                }
-                back = attributes.await(NOTIFY_NS);
-            }
-            if (back) {
-                monitor.lock();
-                try {
-                    forgotten(d);
-                } finally {
-                    monitor.unlock();
-                }
-                return;
-            }
+        if (!notify) {
+            return false;
+        }
+        Pending entries = new Pending(names.size());
+        for (int i = 0; i < names.size(); i++) {
+            kernel.invalidateEntry(d.id, names.get(i), directories.get(i), entries::done);
+        }
+        if (!entries.await(Fault.NOTIFY_WITHOUT_LIMIT.on() ? END / 2 : limitNs)) {
+            return false;
+        }
+        Pending attributes = new Pending(inodes.size());
+        for (long ino : inodes) {
+            kernel.invalidateAttributes(ino, attributes::done);
+        }
+        if (!attributes.await(limitNs)) {
+            return false;
         }
         monitor.lock();
         try {
-            while (monitor.nowNs() < d.validUntilNs) {
-                monitor.awaitQuietly(d.validUntilNs);
-            }
             forgotten(d);
         } finally {
             monitor.unlock();
         }
+        return true;
     }
 
     private void forgotten(Domain d) {

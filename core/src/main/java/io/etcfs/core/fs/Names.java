@@ -37,7 +37,7 @@ final class Names {
             Domain d = node.tokens().domain(parent);
             Dirent e = namespace.find(d, name);
             if (e == null) {
-                return new Operations.Entry(0, 0, null, node.view().grantName(call, d, name), 0);
+                return new Operations.Entry(0, 0, null, node.view().grantMissing(call, d, name), 0);
             }
             if (e.home() != parent) {
                 node.tokens().require(a, Need.shared(parent), Need.shared(e.home()));

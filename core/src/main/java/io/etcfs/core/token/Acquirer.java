@@ -65,6 +65,7 @@ final class Acquirer {
         Grant.Seen seen = null;
         long wantPutNs = 0;
         Mode wantPut = Mode.NONE;
+        boolean wantUnsettled = false;
         boolean done = false;
         try {
             while (!done) {
@@ -76,10 +77,17 @@ final class Acquirer {
                 Guard guard;
                 boolean inGrace;
                 long events;
+                Grant.Adopt handed;
                 monitor.lock();
                 try {
-                    if (tokens.stopping() || tokens.leaving() || monitor.nowNs() > d.demandUntilNs || d.held.atLeast(d.demand) && d.loaded || d.recalling || d.giving) {
+                    if (tokens.stopping() || tokens.leaving() || monitor.nowNs() > d.demandUntilNs || d.held.atLeast(d.demand) && d.loaded) {
                         break;
+                    }
+                    if (d.namesClosed || d.giving) {
+                        // What is held is on its way out. Others see the want meanwhile.
+                        monitor.awaitQuietly(monitor.nowNs() + RETRY_NS);
+                        seen = null;
+                        continue;
                     }
                     if (!session.trusted() || pipeline.resurrecting()) {
                         monitor.awaitQuietly(monitor.nowNs() + RETRY_NS);
@@ -94,26 +102,31 @@ final class Acquirer {
                     guard = session.guard();
                     inGrace = monitor.nowNs() < session.reopenedAtNs() + GRACE_NS;
                     events = d.events;
+                    handed = handed(d);
                 } finally {
                     monitor.unlock();
                 }
-                if (seen == null) {
+                if (seen == null && handed == null) {
                     seen = records.look(d.id);
                     if (seen == null) {
                         monitor.pause(50_000_000L);
                         continue;
                     }
                 }
-                Grant.Decision decision = Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen.owner()));
+                Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen.owner()));
                 Grant.Seen before = seen;
                 seen = null;
                 if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d, held)) {
-                    break;
+                    continue;
                 }
                 switch (decision) {
                     case Grant.Adopt(Mode mode, long lockRevision) -> {
-                        done = adopt(d, mode, guard, sessionRevision, lease, lockRevision);
-                        if (!done) {
+                        Asked asked = adopt(d, mode, guard, sessionRevision, lease, lockRevision);
+                        done = asked.got;
+                        if (done && !asked.seen.wants(node)) {
+                            // It went with the handover.
+                            wantPut = Mode.NONE;
+                        } else if (!done && handed == null) {
                             monitor.pause(Recaller.MIN_HOLD_NS);
                         }
                     }
@@ -121,7 +134,7 @@ final class Acquirer {
                     case Grant.Wait(Mode mode) -> {
                         long now = monitor.nowNs();
                         if (wantPut != mode || now - wantPutNs >= WANT_RENEW_NS) {
-                            putWant(d.id, mode, guard, sessionRevision, lease, generation);
+                            wantUnsettled |= !putWant(d.id, mode, guard, sessionRevision, lease, generation);
                             wantPut = mode;
                             wantPutNs = now;
                         }
@@ -135,11 +148,12 @@ final class Acquirer {
                         Asked asked = ask(d, mode, owner, before, guard, sessionRevision, lease, held);
                         done = asked.got;
                         seen = asked.seen;
+                        wantPut = done ? Mode.NONE : wantPut;
                     }
                 }
                 answered(d);
             }
-            if (wantPut != Mode.NONE) {
+            if (wantPut != Mode.NONE || wantUnsettled) {
                 withdrawWant(d.id);
             }
         } finally {
@@ -160,11 +174,19 @@ final class Acquirer {
         }
     }
 
-    /** A recall that has begun gives up what is held now: nothing may be added to it meanwhile. */
+    /** What the watch saw handed to us, if it is what is wanted: tried once, without looking first. Monitor held. */
+    private static Grant.Adopt handed(Domain d) {
+        long revision = d.handedRevision;
+        d.handedRevision = 0;
+        boolean missing = d.handed == Mode.EXCLUSIVE ? d.held != Mode.EXCLUSIVE : d.held == Mode.NONE && d.demand == Mode.SHARED;
+        return revision > d.givenRevision && missing ? new Grant.Adopt(d.handed, revision) : null;
+    }
+
+    /** A recall that keeps operations waiting gives up what is held now: nothing may be added to it meanwhile. */
     private boolean mayAsk(Domain d, Mode held) {
         return monitor.with(() -> {
             // A recall can also have come and gone since: with what it held, it dropped the contents.
-            d.asking = !d.recalling && !d.giving && d.held == held;
+            d.asking = !d.namesClosed && !d.giving && d.held == held;
             return d.asking;
         });
     }
@@ -205,12 +227,14 @@ final class Acquirer {
         }
     }
 
-    private void putWant(long res, Mode mode, Guard guard, long sessionRevision, long lease, long generation) {
+    /** False: it may come later. */
+    private boolean putWant(long res, Mode mode, Guard guard, long sessionRevision, long lease, long generation) {
         Want want = Want.newBuilder().setKind(mode == Mode.EXCLUSIVE ? Want.Kind.EXCLUSIVE : Want.Kind.SHARED).setSession(sessionRevision).setLease(lease).setGeneration(generation).build();
         try {
-            store.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want.toByteArray(), lease)), List.of()), Tokens.REQUEST_NS);
+            return !(store.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want.toByteArray(), lease)), List.of()), Tokens.REQUEST_NS) instanceof Outcome.Unknown);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.DEBUG, "want of {0} refused: {1}", res, e.getMessage());
+            return true;
         }
     }
 
@@ -222,6 +246,7 @@ final class Acquirer {
         }
     }
 
+    /** @param seen a reading that came with the answer, or null */
     private record Asked(boolean got, Grant.Seen seen) {}
 
     private Asked ask(Domain d, Mode mode, Owner owner, Grant.Seen seen, Guard guard, long sessionRevision, long lease, Mode held) {
@@ -244,7 +269,7 @@ final class Acquirer {
         boolean everything = held == Mode.NONE;
         success.addAll(records.contentReads(res, everything));
         List<Op> failure = new ArrayList<>(guard.reads());
-        failure.addAll(List.of(Op.get(keys.owner(res)), Op.prefix(keys.locksOf(res), 0), Op.prefix(keys.wantsOf(res), 0)));
+        failure.addAll(records.lookReads(res));
         try {
             switch (store.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
                 case Outcome.Committed(TxnResult r) -> {
@@ -273,35 +298,44 @@ final class Acquirer {
     }
 
     /**
-     * The key is there; read what it covers. It is put again, so that a delete of it as an unknown one, which may still be on its way, finds another
-     * revision: from then on it can't go but with a batch or with the session.
+     * The key is there; read what it covers, which writes nothing. Where a delete of the key as an unknown one may still be on its way, it is put again and the
+     * delete finds another revision: either way it can't go from then on but with a batch or with the session.
      */
-    private boolean adopt(Domain d, Mode mode, Guard guard, long sessionRevision, long lease, long lockRevision) {
+    private Asked adopt(Domain d, Mode mode, Guard guard, long sessionRevision, long lease, long lockRevision) {
         long res = d.id;
-        boolean everything = monitor.with(() -> d.held == Mode.NONE);
+        boolean everything;
+        boolean renew;
+        monitor.lock();
+        try {
+            everything = d.held == Mode.NONE;
+            // While this task runs none is sent.
+            renew = tokens.mayBeGivenBack(res, lockRevision) && !Fault.ADOPTED_AS_IT_IS.on();
+        } finally {
+            monitor.unlock();
+        }
         List<Op> reads = new ArrayList<>(records.contentReads(res, everything));
         int at = reads.size();
-        reads.add(Op.get(keys.owner(res)));
-        reads.add(Op.prefix(keys.locksOf(res), 0));
-        reads.add(Op.prefix(keys.wantsOf(res), 0));
+        reads.addAll(records.lookReads(res));
         Key key = mode == Mode.EXCLUSIVE ? keys.lockExclusive(res, node) : keys.lockShared(res, node);
         List<Compare> compares = new ArrayList<>(guard.compares());
         compares.add(Compare.modRevision(key, lockRevision));
-        reads.add(Op.put(key, Handover.lock(sessionRevision), lease));
+        if (renew) {
+            reads.add(Op.put(key, Handover.lock(sessionRevision), lease));
+        }
         try {
             if (!(store.commit(new Txn(compares, reads, List.of()), Tokens.REQUEST_NS) instanceof Outcome.Committed(TxnResult r))) {
-                return false;
+                return new Asked(false, null);
             }
             Grant.Seen now = records.seen(r, at);
             Grant.LockSeen own = now.own(node, mode == Mode.EXCLUSIVE);
             if (own == null || mode == Mode.EXCLUSIVE && (now.owner() == null || !now.owner().getNode().equals(node) || now.owner().getSession() != sessionRevision)) {
-                return false;
+                return new Asked(false, null);
             }
             TokenRecords.Contents contents = everything ? records.contents(res, r, 0) : null;
-            return install(d, mode, sessionRevision, r.revision(), now.ownerRevision(), now.owner(), r, 0, contents);
+            return new Asked(install(d, mode, sessionRevision, renew ? r.revision() : lockRevision, now.ownerRevision(), now.owner(), r, 0, contents), now);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "etcd refuses to read domain {0}: {1}", res, e.getMessage());
-            return false;
+            return new Asked(false, null);
         }
     }
 

@@ -32,6 +32,10 @@ final class Grant {
             }
             return null;
         }
+
+        boolean wants(String node) {
+            return wants.stream().anyMatch(w -> w.node().equals(node));
+        }
     }
 
     sealed interface Decision {}

@@ -6,6 +6,12 @@ import java.util.List;
 /** What the token layer needs of the filesystem above it. */
 public interface Host {
     /**
+     * Makes the kernel drop names and attributes of the domain while operations on it go on; nothing is granted meanwhile. Gives up after a while, as requests that
+     * hold the directory's lock in the kernel can be in the way. True: it believes nothing of the domain any more. Without the monitor.
+     */
+    boolean forgetNames(Domain domain);
+
+    /**
      * Makes the kernel drop what it caches of the domain: with {@code keepShared} only what could be changed without asking (pages of files that may be
      * mapped writable), else names, attributes and pages. Returns when that is done, or when what the kernel was granted has run out. Without the monitor;
      * {@link Domain#namesClosed} is set.

@@ -22,8 +22,8 @@ import java.util.Comparator;
 import java.util.List;
 
 /**
- * Giving tokens on: who wants them, and a task for each resource that is recalled. It lets local operations have their turn, has the kernel forget, and hands the
- * token over with the batch that publishes the last of what was done under it.
+ * Giving tokens on: who wants them, and a task for each resource that is recalled. It lets local operations have their turn and has the kernel forget meanwhile, then
+ * keeps operations waiting and hands the token over with the batch that publishes the last of what was done under it.
  */
 final class Recaller {
     static final long MIN_HOLD_NS = 10_000_000L;
@@ -125,17 +125,30 @@ final class Recaller {
             // Local operations get their turn first; an upgrade that is on its way is let through or refused before anything is dropped.
             long early = monitor.nowNs() - d.heldSinceNs;
             d.holdNs = early < 2 * d.holdNs ? Math.min(MAX_HOLD_NS, d.holdNs * 2) : Math.max(MIN_HOLD_NS, d.holdNs / 2);
-            long held = d.heldSinceNs + d.holdNs;
-            long settled = d.validUntilNs > monitor.nowNs() ? d.lastGrantNs + SETTLE_NS : 0;
             long sessionRevision = session.revision();
-            while (!tokens.stopping()) {
+            Mode notified = Mode.NONE;
+            while (!tokens.stopping() && d.held != Mode.NONE && session.revision() == sessionRevision) {
                 long now = monitor.nowNs();
                 long idle = d.unserved ? Long.MAX_VALUE : d.lastUsedNs + IDLE_NS;
+                long until = release ? 0 : Math.min(d.heldSinceNs + d.holdNs, idle);
+                boolean replies = d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on();
                 // Names and attributes stay good where the token becomes SHARED.
-                long drop = becomesShared(d, release) ? 0 : settled;
-                long until = release ? drop : Math.max(drop, Math.min(held, idle));
-                boolean inFlight = d.asking || d.pins > 0 || d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on();
-                if (now >= until && !inFlight) {
+                if (!becomesShared(d, release) && d.validUntilNs > now) {
+                    // Dropped before operations are kept waiting: those would hold the directory's lock.
+                    long settled = d.lastGrantNs + SETTLE_NS;
+                    if (notified != d.held && !replies && now >= settled && d.namesCanBeDropped()) {
+                        notified = d.held;
+                        monitor.unlock();
+                        try {
+                            tokens.host().forgetNames(d);
+                        } finally {
+                            monitor.lock();
+                        }
+                        continue;
+                    }
+                    until = Math.max(until, now < settled ? settled : d.validUntilNs);
+                }
+                if (now >= until && !d.asking && d.pins == 0 && !replies) {
                     break;
                 }
                 monitor.awaitQuietly(Math.max(until, now + 1_000_000L));
@@ -147,9 +160,6 @@ final class Recaller {
             }
             downgrade = becomesShared(d, release);
             d.namesClosed = true;
-            if (!Fault.HANDOVER_BEFORE_PUBLISH.on()) {
-                pipeline.push(pipeline.lastNumber());
-            }
         } finally {
             monitor.unlock();
         }

@@ -45,12 +45,17 @@ final class TokenRecords {
     /** One consistent reading of a resource, or null if etcd does not answer. */
     Grant.Seen look(long res) {
         try {
-            Outcome o = store.commit(new Txn(List.of(), List.of(Op.get(keys.owner(res)), Op.prefix(keys.locksOf(res), 0), Op.prefix(keys.wantsOf(res), 0)), List.of()), Tokens.REQUEST_NS);
+            Outcome o = store.commit(new Txn(List.of(), lookReads(res), List.of()), Tokens.REQUEST_NS);
             return o instanceof Outcome.Committed(TxnResult r) ? seen(r, 0) : null;
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "etcd refuses to read token {0}: {1}", res, e.getMessage());
             return null;
         }
+    }
+
+    /** What {@link #seen} decodes. */
+    List<Op> lookReads(long res) {
+        return List.of(Op.get(keys.owner(res)), Op.prefix(keys.locksOf(res), 0), Op.prefix(keys.wantsOf(res), 0));
     }
 
     Grant.Seen seen(TxnResult r, int at) {

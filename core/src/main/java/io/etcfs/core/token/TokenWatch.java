@@ -13,6 +13,7 @@ import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.RangeResult;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
@@ -109,9 +110,11 @@ final class TokenWatch {
                 }
                 if (k.node().equals(node)) {
                     boolean unknown = e.kind() == WatchEvent.Kind.PUT && e.keyValue().leaseId() == session.leaseId() && e.keyValue().modRevision() > d.givenRevision
-                            && !d.held.atLeast(k.exclusive() ? Mode.EXCLUSIVE : Mode.SHARED) && !d.recalling && !d.giving;
+                            && !d.held.atLeast(k.exclusive() ? Mode.EXCLUSIVE : Mode.SHARED) && !d.namesClosed && !d.giving;
                     if (unknown) {
                         // Handed to us: taken up also if nobody waits any more, so that it is known and can be given on.
+                        d.handed = k.exclusive() ? Mode.EXCLUSIVE : Mode.SHARED;
+                        d.handedRevision = e.keyValue().modRevision();
                         d.events++;
                         tokens.demand(d, k.exclusive() ? Mode.EXCLUSIVE : Mode.SHARED);
                     }
@@ -239,7 +242,11 @@ final class TokenWatch {
             }
             boolean stillUnknown = monitor.with(() -> {
                 Domain d = tokens.known(res);
-                return own.leaseId() == session.leaseId() && (d == null || d.held == Mode.NONE && !d.acquiring && !d.giving && !d.recalling);
+                boolean unknown = own.leaseId() == session.leaseId() && (d == null || d.held == Mode.NONE && !d.acquiring && !d.giving && !d.recalling);
+                if (unknown) {
+                    tokens.givingBack(res, own.modRevision());
+                }
+                return unknown;
             });
             if (!stillUnknown) {
                 return;
@@ -254,7 +261,12 @@ final class TokenWatch {
                 ops.add(Op.put(keys.owner(res), seen.owner().toBuilder().setGivenUp(true).build().toByteArray()));
             }
             try {
-                store.commit(new Txn(Fault.UNKNOWN_KEY_BLINDLY.on() ? List.of() : compares, ops, List.of()), Tokens.REQUEST_NS);
+                if (store.commit(new Txn(Fault.UNKNOWN_KEY_BLINDLY.on() ? List.of() : compares, ops, List.of()), Tokens.REQUEST_NS) instanceof Outcome.Committed) {
+                    monitor.with(() -> {
+                        tokens.gaveBack(res, own.modRevision());
+                        return null;
+                    });
+                }
             } catch (StoreRejectedException e) {
                 LOG.log(System.Logger.Level.DEBUG, "unknown key of {0} not given back: {1}", res, e.getMessage());
             }

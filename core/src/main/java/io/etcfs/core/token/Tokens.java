@@ -46,6 +46,8 @@ public final class Tokens {
     private final Resurrection resurrection;
     private final TokenWatch watch;
     private final Map<Long, Domain> domains = new TreeMap<>();
+    /** By resource: the highest revision of a key of this session's that a delete was sent for as an unknown one, which may still be on its way. */
+    private final Map<Long, Long> givenBack = new TreeMap<>();
     private Host host;
     private boolean leaving;
     private boolean stopping;
@@ -116,6 +118,21 @@ public final class Tokens {
         if (d.held == Mode.NONE && !d.acquiring && d.id != RENAME_TOKEN && d.wants.isEmpty() && domains.size() > MAX_TOKENS) {
             domains.remove(d.id);
         }
+    }
+
+    /** A delete of our key at that revision, outside of a batch, is about to be sent. Monitor held. */
+    void givingBack(long resource, long lockRevision) {
+        givenBack.merge(resource, lockRevision, Math::max);
+    }
+
+    /** It committed, and can do nothing any more. Monitor held. */
+    void gaveBack(long resource, long lockRevision) {
+        givenBack.remove(resource, lockRevision);
+    }
+
+    /** Whether our key at that revision can be deleted by a request that is still on its way. Monitor held. */
+    boolean mayBeGivenBack(long resource, long lockRevision) {
+        return givenBack.getOrDefault(resource, 0L) >= lockRevision;
     }
 
     public record Counters(int held, long acquires, long recalls) {}
@@ -205,7 +222,7 @@ public final class Tokens {
     }
 
     void startAcquire(Domain d) {
-        if (!d.acquiring && !d.giving && !d.recalling && !leaving && !stopping && d.demand != Mode.NONE) {
+        if (!d.acquiring && !d.giving && !d.namesClosed && !leaving && !stopping && d.demand != Mode.NONE) {
             d.acquiring = true;
             tasks.start("acquire-" + d.id, () -> acquirer.acquire(d));
         }
@@ -290,6 +307,7 @@ public final class Tokens {
 
     /** The session is gone. What unpublished changes depend on is kept, to be taken back; all else is forgotten. Monitor held. */
     public void sessionLost() {
+        givenBack.clear();
         resurrection.sessionLost();
     }
 
