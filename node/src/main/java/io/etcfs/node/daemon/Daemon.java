@@ -337,7 +337,15 @@ public final class Daemon {
     }
 
     private record Status(String filesystem, String node, String directory, String device, long pid, String version, boolean serving, String transport, Object cluster,
-            Object kernel) {}
+            Object kernel, Memory memory) {}
+
+    /** The Java heap: with garbage, taken from the system, and at most. */
+    private record Memory(long heapUsedBytes, long heapCommittedBytes, long heapMaxBytes) {
+        static Memory now() {
+            Runtime r = Runtime.getRuntime();
+            return new Memory(r.totalMemory() - r.freeMemory(), r.totalMemory(), r.maxMemory());
+        }
+    }
 
     private String transport() {
         return session == null ? null : session.transport().name().toLowerCase(Locale.ROOT);
@@ -346,7 +354,7 @@ public final class Daemon {
     private Status status() {
         FuseSession mounted = session;
         return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device().toString(),
-                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics());
+                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics(), Memory.now());
     }
 
     private String sync(String argument) throws ControlException {
