@@ -94,8 +94,7 @@ final class Journal {
 
     private void putExtentRecord(Inode inode, long range) {
         boolean there = inode.extentRecords().contains(range);
-        List<Extent> extents = inode.extents.ofRange(range);
-        if (extents.isEmpty()) {
+        if (!inode.extents.hasAny(range)) {
             if (there) {
                 inode.extentRecordsForChange().remove(range);
                 pipeline.delete(keys.extents(inode.ino, range), true);
@@ -103,7 +102,7 @@ final class Journal {
             return;
         }
         inode.extentRecordsForChange().add(range);
-        pipeline.put(keys.extents(inode.ino, range), () -> inode.encodeExtentRecord(range), there, 24 * extents.size());
+        pipeline.put(keys.extents(inode.ino, range), () -> inode.encodeExtentRecord(range), there, 24 * inode.extents.about(range));
     }
 
     /** The inode goes, blocks and all. Its extents are loaded and few enough for one batch. */
