@@ -1,8 +1,12 @@
-# `./dev bench`: the same program on ext4 and on EtcFS, each on a loop device over a file of the same disk. `./dev bench micro`: inner loops alone.
+# `./dev bench`: the same program on ext4 and on EtcFS, each on a loop device over a file of the same disk. `./dev bench micro`: inner loops alone. `./dev bench many`: what
+# grows with the number of files.
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 bench_command() {
-  case ${1:-} in micro) shift; micro_benchmarks "$@"; return ;; esac
+  case ${1:-} in
+    micro) shift; micro_benchmarks "$@"; return ;;
+    many) shift; many_files "$@"; return ;;
+  esac
   local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py} arg
   [ -r "$program" ] || usage_error "FSBENCH '$program' cannot be read"
   need_commands python3:python3
@@ -28,6 +32,24 @@ micro_benchmarks() {
   run_maven -q -pl bench -am -Dmaven.test.skip=true package >&2 </dev/null
   # In place of this shell, so that killing it ends the benchmark and its forks; JMH 1.37 uses calls that JDK 25 warns about.
   exec "$JAVA_HOME/bin/java" "-Djava.io.tmpdir=$ROOT/bench/target" --sun-misc-unsafe-memory-access=allow -cp "$ROOT/bench/target/lib/*" io.etcfs.bench.Micro "$@"
+}
+
+many_files() { # [OPTIONS] [FILES]; an instance of its own
+  local mounts filesystem arguments=("$@")
+  need_commands python3:python3
+  for arg in "$@"; do
+    case $arg in -h|--help) python3 "$ROOT/tools/bench/many.py" --help; return ;; esac
+  done
+  [[ ${*: -1} =~ ^[1-9][0-9]*$ ]] && [[ ${*: -2:1} != --* || $# -eq 1 ]] || arguments+=(200000)
+  BENCH_DIR=$STATE-bench
+  trap 'bench_cleanup' EXIT
+  bench_cleanup
+  mkdir -p "$BENCH_DIR"
+  export ETCFS_DEV_DIR=$BENCH_DIR/etcfs
+  "$ROOT/dev" up 2 >"$BENCH_DIR/mounts"
+  mapfile -t mounts <"$BENCH_DIR/mounts"
+  filesystem=$(read_line "$ETCFS_DEV_DIR/name")
+  python3 "$ROOT/tools/bench/many.py" "${arguments[@]}" "$("$ROOT/dev" etcd endpoints | cut -d, -f1)" "$filesystem" "${mounts[0]},n1" "${mounts[1]},n2"
 }
 
 run_bench() { # PROGRAM ARGS...

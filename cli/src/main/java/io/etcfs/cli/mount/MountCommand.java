@@ -19,6 +19,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.logging.Level;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -29,6 +31,10 @@ import picocli.CommandLine.Parameters;
         exitCodeOnExecutionException = ExitCode.MOUNT_FAILED, exitCodeListHeading = "Exit codes, as of mount(8):%n",
         exitCodeList = {"0:mounted, and the root can be listed", "1:usage", "32:not mounted", "77:(the daemon's own) the node stopped itself"})
 public final class MountCommand implements Callable<Integer> {
+    private static final Pattern SIZE = Pattern.compile("([0-9]{1,12})([KMGkmg]?)");
+    private static final long MIN_CACHE_BYTES = 16L << 20;
+    private static final long MAX_CACHE_BYTES = 64L << 30;
+
     @Parameters(index = "0", paramLabel = "NAME", description = "Name of the filesystem, as given to etcfs mkfs.")
     private String name;
 
@@ -56,6 +62,10 @@ public final class MountCommand implements Callable<Integer> {
     @Option(names = "--transport", paramLabel = "TRANSPORT", defaultValue = "auto", description = "How requests come from the kernel: dev (/dev/fuse), uring (FUSE over io_uring), "
             + "or auto, which is uring where the kernel offers it. Linux 6.14 or newer offers it while /sys/module/fuse/parameters/enable_uring is Y. Default: ${DEFAULT-VALUE}.")
     private String transport;
+
+    @Option(names = "--cache-size", paramLabel = "SIZE", description = "About how much memory the names, attributes and extents may take that are cached but not in use, in bytes or with K, M or G; "
+            + "at least 16M. The heap is made for it: 256M and twice that. Default: 1/64 of the machine's memory, from 64M to 512M.")
+    private String cacheSize;
 
     @Option(names = "--pid-file", paramLabel = "FILE", description = "Where to write the daemon's process id.")
     private String pidFile;
@@ -88,7 +98,19 @@ public final class MountCommand implements Callable<Integer> {
                 .orElseThrow(() -> new Refusal(ExitCode.USAGE, "--transport '" + transport + "' is none of auto, dev, uring"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
         return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.of(device), nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
-                log, level, background);
+                log, level, cacheBytes(cacheSize), background);
+    }
+
+    private static long cacheBytes(String size) throws Refusal {
+        if (size == null) {
+            return 0;
+        }
+        Matcher m = SIZE.matcher(size);
+        long bytes = !m.matches() ? 0 : Long.parseLong(m.group(1)) << (m.group(2).isEmpty() ? 0 : 10 * (1 + "KMG".indexOf(m.group(2).toUpperCase(Locale.ROOT))));
+        if (bytes < MIN_CACHE_BYTES || bytes > MAX_CACHE_BYTES) {
+            throw new Refusal(ExitCode.USAGE, "--cache-size '" + size + "' is not a size from 16M to 64G");
+        }
+        return bytes;
     }
 
     private interface Requirement {

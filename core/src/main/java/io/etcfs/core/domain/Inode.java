@@ -11,8 +11,11 @@ import io.etcfs.core.record.proto.Xattr;
 import io.etcfs.core.session.NodeStoppedError;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.NavigableSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -21,6 +24,7 @@ import java.util.TreeSet;
  * are ns since the epoch, sizes bytes, blocks 4 KiB.
  */
 public final class Inode {
+    private static final byte[] NO_BYTES = {};
     public static final int FORMAT_MASK = 0170000;
     public static final int REGULAR = 0100000;
     public static final int DIRECTORY = 0040000;
@@ -54,18 +58,17 @@ public final class Inode {
     public int rdev;
     public int flags;
     public long parent;
-    public byte[] symlinkTarget = new byte[0];
+    public byte[] symlinkTarget = NO_BYTES;
     /** Extents at or beyond this logical block count as absent until they are freed; {@link Long#MAX_VALUE}: none. */
     public long deadFrom = Long.MAX_VALUE;
     public final ExtentMap extents = new ExtentMap();
     /** Whether {@link #extents} is complete; false for extents in records that were not read yet. */
     public boolean extentsLoaded = true;
-    /** Which extent records exist, in the view that includes the open batch. */
-    public final TreeSet<Long> extentRecords = new TreeSet<>();
-    /** Small xattrs with their values, large ones with null. */
-    public final TreeMap<ByteBuffer, byte[]> xattrs = new TreeMap<>();
-    /** Values of large xattrs that were set here, while the inode is cached. */
-    public final TreeMap<ByteBuffer, byte[]> largeXattrs = new TreeMap<>();
+    /** {@link ExtentMap#count} of it as counted in {@link Domain#cachedExtents}. */
+    int countedExtents;
+    private NavigableSet<Long> extentRecords = Collections.emptyNavigableSet();
+    private NavigableMap<ByteBuffer, byte[]> xattrs = Collections.emptyNavigableMap();
+    private NavigableMap<ByteBuffer, byte[]> largeXattrs = Collections.emptyNavigableMap();
 
     /** The batch that first puts it, or 0 if it was read from etcd. */
     public long bornBatch;
@@ -81,6 +84,42 @@ public final class Inode {
     public Inode(long ino, long home) {
         this.ino = ino;
         this.home = home;
+    }
+
+    /** Which extent records exist, in the view that includes the open batch. Not to be changed. */
+    public NavigableSet<Long> extentRecords() {
+        return extentRecords;
+    }
+
+    public NavigableSet<Long> extentRecordsForChange() {
+        if (extentRecords.isEmpty()) {
+            extentRecords = new TreeSet<>();
+        }
+        return extentRecords;
+    }
+
+    /** Small xattrs with their values, large ones with null. Not to be changed. */
+    public NavigableMap<ByteBuffer, byte[]> xattrs() {
+        return xattrs;
+    }
+
+    public NavigableMap<ByteBuffer, byte[]> xattrsForChange() {
+        if (xattrs.isEmpty()) {
+            xattrs = new TreeMap<>();
+        }
+        return xattrs;
+    }
+
+    /** Values of large xattrs that were set here, while the inode is cached. Not to be changed. */
+    public NavigableMap<ByteBuffer, byte[]> largeXattrs() {
+        return largeXattrs;
+    }
+
+    public NavigableMap<ByteBuffer, byte[]> largeXattrsForChange() {
+        if (largeXattrs.isEmpty()) {
+            largeXattrs = new TreeMap<>();
+        }
+        return largeXattrs;
     }
 
     public static Inode decode(long ino, long home, byte[] value) {
@@ -100,14 +139,14 @@ public final class Inode {
             i.rdev = r.getRdev();
             i.flags = r.getFlags();
             i.parent = r.getParent();
-            i.symlinkTarget = r.getSymlinkTarget().toByteArray();
+            i.symlinkTarget = r.getSymlinkTarget().isEmpty() ? NO_BYTES : r.getSymlinkTarget().toByteArray();
             i.deadFrom = r.getDeadFrom() == 0 ? Long.MAX_VALUE : r.getDeadFrom() - 1;
             i.recordedBlocks = r.getBlocks();
             for (Xattr x : r.getXattrsList()) {
-                i.xattrs.put(ByteBuffer.wrap(x.getName().toByteArray()), x.getValue().toByteArray());
+                i.xattrsForChange().put(ByteBuffer.wrap(x.getName().toByteArray()), x.getValue().toByteArray());
             }
             for (ByteString name : r.getLargeXattrsList()) {
-                i.xattrs.put(ByteBuffer.wrap(name.toByteArray()), null);
+                i.xattrsForChange().put(ByteBuffer.wrap(name.toByteArray()), null);
             }
             i.extentsLoaded = (i.flags & FLAG_EXTENT_RECORDS) == 0;
             if (i.extentsLoaded && r.getExtentsCount() > 0) {

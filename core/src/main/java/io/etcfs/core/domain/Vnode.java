@@ -2,7 +2,9 @@ package io.etcfs.core.domain;
 
 import io.etcfs.core.fs.Attributes;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.NavigableMap;
 import java.util.TreeMap;
 
 /**
@@ -18,6 +20,8 @@ public final class Vnode {
     public long lookups;
     /** When a lookup of its name was last answered and no open has followed. */
     public long lookedUpNs = Long.MIN_VALUE / 2;
+    /** When the kernel was asked last to give it back (ns of the clock). */
+    public long pruneAskedNs = Long.MIN_VALUE / 2;
     public int handles;
     public int writableHandles;
 
@@ -49,13 +53,13 @@ public final class Vnode {
     /** A removed directory is answered from its last attributes while the kernel remembers it. */
     public Attributes lastAttributes;
 
-    /** Pages written back from shared mappings while EXCLUSIVE was not held, by file offset. */
-    public final TreeMap<Long, byte[]> sideBuffer = new TreeMap<>();
+    /** Pages written back from shared mappings while EXCLUSIVE was not held, by file offset. Changed through {@link #sideBufferForChange}. */
+    public NavigableMap<Long, byte[]> sideBuffer = Collections.emptyNavigableMap();
     /** Bytes of the side buffer were lost: the next fsync says so. */
     public boolean writeBackFailed;
 
     /** Requests of the kernel that wait for a token and may hold pages of it locked. */
-    public final List<WaitingRange> waiting = new ArrayList<>();
+    public List<WaitingRange> waiting = List.of();
 
     /** Bytes {@code [from, to)} of a READ or WRITE that waits. */
     public record WaitingRange(long from, long to, boolean write) {
@@ -73,6 +77,24 @@ public final class Vnode {
         private boolean partial() {
             return to % PAGE != 0 || from % PAGE != 0 && to - from <= PAGE;
         }
+    }
+
+    public NavigableMap<Long, byte[]> sideBufferForChange() {
+        if (sideBuffer.isEmpty()) {
+            sideBuffer = new TreeMap<>();
+        }
+        return sideBuffer;
+    }
+
+    public void waits(WaitingRange range) {
+        if (waiting.isEmpty()) {
+            waiting = new ArrayList<>(2);
+        }
+        waiting.add(range);
+    }
+
+    public void waitsNoMore(WaitingRange range) {
+        waiting.remove(range);
     }
 
     public Vnode(long ino, long home, boolean directory) {

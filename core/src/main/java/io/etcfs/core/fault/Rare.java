@@ -14,7 +14,9 @@ public enum Rare {
     /** Freed blocks are the first to be handed out again. */
     BLOCKS_REUSED_FIRST,
     /** What frees or takes more than a few blocks is done in steps. */
-    SMALL_STEPS;
+    SMALL_STEPS,
+    /** More than two tokens are too many, and idle ones are given back at once; the kernel gives back what it knows. */
+    SMALL_CACHE;
 
     private boolean on;
 

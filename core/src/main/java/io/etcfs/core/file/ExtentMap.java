@@ -1,8 +1,12 @@
 package io.etcfs.core.file;
 
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
+import java.util.NavigableSet;
 import java.util.TreeMap;
 import java.util.TreeSet;
 
@@ -22,11 +26,18 @@ public final class ExtentMap {
     /** Extents are not joined beyond this length: 4 GiB. */
     public static final int MAX_EXTENT_BLOCKS = 1 << 20;
 
+    /** With more extents than this it is remembered how many there are in each range. */
+    private static final int FEW = 32;
+
     private static final long[] NONE = {};
 
-    private final TreeMap<Long, Extent> extents = new TreeMap<>();
-    private final TreeSet<Long> dirty = new TreeSet<>();
+    /** Most files have one extent or none: nothing is made before it is needed. */
+    private NavigableMap<Long, Extent> extents = Collections.emptyNavigableMap();
+    private NavigableSet<Long> dirty = Collections.emptyNavigableSet();
+    /** The range that became dirty last, -1 if none is; alone it is not in {@link #dirty}. */
     private long lastDirty = -1;
+    /** How many extents begin in each range, or null while there are few. */
+    private Map<Long, int[]> beginning;
     private long blocks;
 
     /** All extents in order. */
@@ -125,7 +136,8 @@ public final class ExtentMap {
             }
             sorted.put(e.logicalBlock(), e);
         }
-        extents.clear();
+        extents = Collections.emptyNavigableMap();
+        beginning = null;
         blocks = 0;
         clearDirty();
         sorted.values().forEach(this::insert);
@@ -142,17 +154,17 @@ public final class ExtentMap {
 
     /** The ranges that changed since the last call, in order; block {@code b} is in range {@code b / RANGE_BLOCKS}. */
     public long[] takeDirtyRanges() {
-        if (dirty.isEmpty()) {
+        if (lastDirty < 0) {
             return NONE;
         }
-        long[] ranges = dirty.stream().mapToLong(Long::longValue).toArray();
+        long[] ranges = dirty.isEmpty() ? new long[] {lastDirty} : dirty.stream().mapToLong(Long::longValue).toArray();
         clearDirty();
         return ranges;
     }
 
     /** Whether a range changed since {@link #takeDirtyRanges()}. */
     public boolean isDirty() {
-        return !dirty.isEmpty();
+        return lastDirty >= 0;
     }
 
     /** The extents of a range in order, cut to it. */
@@ -161,17 +173,57 @@ public final class ExtentMap {
         return within(from, Math.addExact(from, RANGE_BLOCKS));
     }
 
+    /** Whether any extent has a block of the range. */
+    public boolean hasAny(long range) {
+        Extent first = atOrAfter(range * RANGE_BLOCKS);
+        return first != null && first.logicalBlock() < (range + 1) * RANGE_BLOCKS;
+    }
+
+    /** About how many extents have blocks in the range: one more at most. Takes no longer where there are many. */
+    public int about(long range) {
+        if (beginning == null) {
+            return extents.size();
+        }
+        int[] count = beginning.get(range);
+        return 1 + (count == null ? 0 : count[0]);
+    }
+
+    private void set(Extent e) {
+        if (extents.put(e.logicalBlock(), e) == null) {
+            if (beginning != null) {
+                counted(e.logicalBlock(), 1);
+            } else if (extents.size() > FEW) {
+                beginning = new HashMap<>();
+                extents.keySet().forEach(block -> counted(block, 1));
+            }
+        }
+    }
+
+    private void drop(long logicalBlock) {
+        if (extents.remove(logicalBlock) != null && beginning != null) {
+            counted(logicalBlock, -1);
+        }
+    }
+
+    private void counted(long logicalBlock, int change) {
+        int[] count = beginning.computeIfAbsent(logicalBlock / RANGE_BLOCKS, r -> new int[1]);
+        count[0] += change;
+        if (count[0] == 0) {
+            beginning.remove(logicalBlock / RANGE_BLOCKS);
+        }
+    }
+
     /** Takes out what is in the range, without joining what is left beside it. */
     private List<Extent> cut(long from, long to) {
         List<Extent> pieces = within(from, to);
         for (Extent piece : pieces) {
             Extent whole = at(piece.logicalBlock());
-            extents.remove(whole.logicalBlock());
+            drop(whole.logicalBlock());
             if (whole.logicalBlock() < piece.logicalBlock()) {
-                extents.put(whole.logicalBlock(), whole.slice(whole.logicalBlock(), piece.logicalBlock()));
+                set(whole.slice(whole.logicalBlock(), piece.logicalBlock()));
             }
             if (whole.logicalEnd() > piece.logicalEnd()) {
-                extents.put(piece.logicalEnd(), whole.slice(piece.logicalEnd(), whole.logicalEnd()));
+                set(whole.slice(piece.logicalEnd(), whole.logicalEnd()));
             }
             blocks -= piece.length();
         }
@@ -180,6 +232,9 @@ public final class ExtentMap {
 
     /** Adds an extent where nothing is mapped, joined with its neighbours. */
     private void insert(Extent e) {
+        if (extents.isEmpty()) {
+            extents = new TreeMap<>();
+        }
         blocks += e.length();
         Map.Entry<Long, Extent> before = extents.lowerEntry(e.logicalBlock());
         if (before != null && joinable(before.getValue(), e)) {
@@ -187,10 +242,10 @@ public final class ExtentMap {
         }
         Map.Entry<Long, Extent> after = extents.higherEntry(e.logicalBlock());
         if (after != null && joinable(e, after.getValue())) {
-            extents.remove(after.getKey());
+            drop(after.getKey());
             e = join(e, after.getValue());
         }
-        extents.put(e.logicalBlock(), e);
+        set(e);
     }
 
     /** Joins what can be joined among the extents that touch the range and one neighbour on each side. */
@@ -201,8 +256,8 @@ public final class ExtentMap {
         while (at != null && at.getKey() <= to) {
             Map.Entry<Long, Extent> next = extents.higherEntry(at.getKey());
             if (next != null && joinable(at.getValue(), next.getValue())) {
-                extents.remove(next.getKey());
-                extents.put(at.getKey(), join(at.getValue(), next.getValue()));
+                drop(next.getKey());
+                set(join(at.getValue(), next.getValue()));
                 at = extents.floorEntry(at.getKey());
             } else {
                 at = next;
@@ -223,14 +278,20 @@ public final class ExtentMap {
         for (long range = from / RANGE_BLOCKS; range <= last; range++) {
             // Appends stay in one range for long.
             if (range != lastDirty) {
-                dirty.add(range);
+                if (lastDirty >= 0) {
+                    if (dirty.isEmpty()) {
+                        dirty = new TreeSet<>();
+                        dirty.add(lastDirty);
+                    }
+                    dirty.add(range);
+                }
                 lastDirty = range;
             }
         }
     }
 
     private void clearDirty() {
-        dirty.clear();
+        dirty = Collections.emptyNavigableSet();
         lastDirty = -1;
     }
 

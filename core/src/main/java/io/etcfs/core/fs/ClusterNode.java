@@ -38,8 +38,9 @@ public final class ClusterNode implements Operations {
      * @param incarnation       a new name for each process
      * @param requestDeadlineNs how long an operation waits before it fails with ETIMEDOUT
      * @param maxTxnOps         operations in one etcd transaction, as etcd is configured (128 by default)
+     * @param maxCachedBytes    about how much of the heap may be taken by names, inodes and extents whose tokens are not in use
      */
-    public record Settings(String filesystem, String node, String incarnation, Membership membership, long requestDeadlineNs, int maxTxnOps) {}
+    public record Settings(String filesystem, String node, String incarnation, Membership membership, long requestDeadlineNs, int maxTxnOps, long maxCachedBytes) {}
 
     public static final long DEFAULT_DEADLINE_NS = 20_000_000_000L;
     private static final long SESSION_TTL_S = 2;
@@ -70,7 +71,7 @@ public final class ClusterNode implements Operations {
         Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
         Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
         Pipeline pipeline = new Pipeline(monitor, ports.store(), ports.device(), session, keys, settings.node(), settings.maxTxnOps());
-        Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node());
+        Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
         long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;
         Space space = new Space(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
         InodeNumbers numbers = new InodeNumbers(monitor, ports.store(), tasks, session, keys, ports.random());
@@ -93,7 +94,7 @@ public final class ClusterNode implements Operations {
         renames = new Renames(node, namespace);
         xattrs = new Xattrs(node, namespace);
         bytes = new Bytes(node, openFiles);
-        upkeep = new Upkeep(node);
+        upkeep = new Upkeep(node, settings.maxCachedBytes());
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -216,7 +217,7 @@ public final class ClusterNode implements Operations {
             Tokens.Counters t = node.tokens().counters();
             Pipeline.Counters p = node.pipeline().counters();
             return new NodeStatus(settings.node(), node.session().revision(), Math.max(0, node.session().trustedUntilNs() - node.monitor().nowNs()), node.session().generation(), t.held(),
-                    t.acquires(), t.recalls(), p.batches(), p.operations(), p.blocksWritten(), p.waiting(), node.space().arenaCount(), node.vnodes().count(), openFiles.count());
+                    t.acquires(), t.recalls(), t.trimmed(), t.cachedBytes(), settings.maxCachedBytes(), p.batches(), p.operations(), p.blocksWritten(), p.waiting(), node.space().arenaCount(), node.vnodes().count(), openFiles.count());
         });
     }
 

@@ -87,22 +87,22 @@ final class Journal {
         if (data) {
             inode.lastDataBatch = inode.lastBatch;
         }
+        domain.countExtents(inode);
         pipeline.touch(domain);
         space.touched();
     }
 
     private void putExtentRecord(Inode inode, long range) {
-        boolean there = inode.extentRecords.contains(range);
-        List<Extent> extents = inode.extents.ofRange(range);
-        if (extents.isEmpty()) {
+        boolean there = inode.extentRecords().contains(range);
+        if (!inode.extents.hasAny(range)) {
             if (there) {
-                inode.extentRecords.remove(range);
+                inode.extentRecordsForChange().remove(range);
                 pipeline.delete(keys.extents(inode.ino, range), true);
             }
             return;
         }
-        inode.extentRecords.add(range);
-        pipeline.put(keys.extents(inode.ino, range), () -> inode.encodeExtentRecord(range), there, 24 * extents.size());
+        inode.extentRecordsForChange().add(range);
+        pipeline.put(keys.extents(inode.ino, range), () -> inode.encodeExtentRecord(range), there, 24 * inode.extents.about(range));
     }
 
     /** The inode goes, blocks and all. Its extents are loaded and few enough for one batch. */
@@ -110,16 +110,17 @@ final class Journal {
         List<Extent> extents = inode.extents.remove(0, Long.MAX_VALUE >> 1);
         inode.extents.takeDirtyRanges();
         space.free(extents, domain);
-        for (long r : inode.extentRecords) {
+        for (long r : inode.extentRecords()) {
             pipeline.delete(keys.extents(inode.ino, r), true);
         }
-        inode.extentRecords.clear();
-        for (Map.Entry<ByteBuffer, byte[]> x : inode.xattrs.entrySet()) {
+        inode.extentRecordsForChange().clear();
+        for (Map.Entry<ByteBuffer, byte[]> x : inode.xattrs().entrySet()) {
             if (x.getValue() == null) {
                 pipeline.delete(keys.xattr(inode.ino, x.getKey().array()), true);
             }
         }
         pipeline.delete(keys.inode(inode.home, inode.ino), existed(inode.bornBatch));
+        domain.countExtents(inode);
         domain.inodes.remove(inode.ino);
         domain.othersOpen.remove(inode.ino);
         pipeline.touch(domain);

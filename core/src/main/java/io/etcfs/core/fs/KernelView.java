@@ -47,6 +47,8 @@ final class KernelView {
     private static final long TURN_NS = 50_000_000L;
     private static final long HOPELESS_NS = 300_000_000L;
     private static final int MAX_NOTIFICATIONS = 4000;
+    /** Inodes in one message. */
+    private static final int MAX_PRUNED = 256;
     private static final long PAGE = BlockDevice.BLOCK_BYTES;
     private static final long END = Long.MAX_VALUE;
 
@@ -70,6 +72,17 @@ final class KernelView {
 
     void attach(KernelCache kernel) {
         this.kernel = kernel;
+    }
+
+    boolean canPrune() {
+        return kernel != null && kernel.canPrune();
+    }
+
+    /** Asks the kernel to give back what it does not use; nothing waits for that. */
+    void prune(List<Long> inos) {
+        for (int i = 0; i < inos.size(); i += MAX_PRUNED) {
+            kernel.prune(inos.subList(i, Math.min(inos.size(), i + MAX_PRUNED)).stream().mapToLong(Long::longValue).toArray(), () -> {});
+        }
     }
 
     // ---- granting, monitor held

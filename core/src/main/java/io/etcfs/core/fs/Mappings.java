@@ -68,7 +68,7 @@ final class Mappings {
                 page = both;
             }
             bytes += page.length - (before == null ? 0 : before.length);
-            v.sideBuffer.put(at, page);
+            v.sideBufferForChange().put(at, page);
             at = to;
         }
         if (first) {
@@ -117,6 +117,9 @@ final class Mappings {
 
     /** Bytes of mappings behind the new end are gone with it. */
     void cutSideBuffer(Vnode v, long size) {
+        if (v.sideBuffer.isEmpty()) {
+            return;
+        }
         Map<Long, byte[]> behind = v.sideBuffer.tailMap(size, true);
         for (byte[] b : behind.values()) {
             bytes -= b.length;

@@ -128,7 +128,7 @@ final class OpenFiles {
         Domain d = node.tokens().known(v.home);
         Inode inode = d == null ? null : d.inodes.get(v.ino);
         if (inode != null && inode.nlink == 0 && d.usable(Mode.EXCLUSIVE) && node.session().trusted() && !d.openElsewhere(v.ino) && freeableAtOnce(v, inode)
-                && node.pipeline().room(spaceKeys(inode.extents.all()) + inode.extentRecords.size() + ORPHAN_KEYS + inode.xattrs.size())) {
+                && node.pipeline().room(spaceKeys(inode.extents.all()) + inode.extentRecords().size() + ORPHAN_KEYS + inode.xattrs().size())) {
             free(d, inode, v);
         } else {
             considerClosing(v);
@@ -223,7 +223,7 @@ final class OpenFiles {
 
     private boolean freeableAtOnce(Vnode v, Inode inode) {
         return inode.extentsLoaded && v.readers == 0 && !v.changing && inode.deadFrom == Long.MAX_VALUE && spaceKeys(inode.extents.all()) <= maxSpaceKeys()
-                && inode.extentRecords.size() <= maxSpaceKeys();
+                && inode.extentRecords().size() <= maxSpaceKeys();
     }
 
     /** How many records about space change when blocks of these extents are used or freed: a bitmap for each segment, and a record for each arena. */
@@ -474,7 +474,7 @@ final class OpenFiles {
      */
     private boolean freeTail(Domain d, Inode inode, long fromBlock) {
         List<Extent> extents = inode.extents.within(fromBlock, Long.MAX_VALUE >> 1);
-        if (spaceKeys(extents) <= maxSpaceKeys() / 2 && inode.extentRecords.tailSet(fromBlock / ExtentMap.RANGE_BLOCKS, true).size() <= maxSpaceKeys() / 2) {
+        if (spaceKeys(extents) <= maxSpaceKeys() / 2 && inode.extentRecords().tailSet(fromBlock / ExtentMap.RANGE_BLOCKS, true).size() <= maxSpaceKeys() / 2) {
             if (fromBlock > 0) {
                 node.space().free(inode.extents.remove(fromBlock, Long.MAX_VALUE >> 1), d);
                 node.journal().changed(d, inode, true);
@@ -595,8 +595,9 @@ final class OpenFiles {
                     loading.remove(inode.ino);
                     if (ok && d.held != Mode.NONE && d.inodes.get(inode.ino) == inode && !inode.extentsLoaded) {
                         inode.extents.load(extents);
-                        inode.extentRecords.addAll(records);
+                        inode.extentRecordsForChange().addAll(records);
                         inode.extentsLoaded = true;
+                        d.countExtents(inode);
                     }
                     node.monitor().changed();
                 } finally {

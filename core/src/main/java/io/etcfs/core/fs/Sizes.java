@@ -101,6 +101,6 @@ final class Sizes {
     }
 
     private static int extentRecordsFrom(Inode i, long block) {
-        return i.extentRecords.tailSet(block / ExtentMap.RANGE_BLOCKS, true).size();
+        return i.extentRecords().tailSet(block / ExtentMap.RANGE_BLOCKS, true).size();
     }
 }

@@ -6,7 +6,7 @@ import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 
 /**
- * What has to be done now and then: idle tokens are given back above a bound, etcd's history is compacted by one node of the cluster, and a database that fills
+ * What has to be done now and then: idle tokens and inodes are given back above a bound, etcd's history is compacted by one node of the cluster, and a database that fills
  * up is noticed before it refuses everything (an etcd in NOSPACE alarm can't be left by deleting).
  */
 final class Upkeep {
@@ -19,10 +19,13 @@ final class Upkeep {
     private static final System.Logger LOG = System.getLogger(Upkeep.class.getName());
 
     private final Node node;
+    private final Pruner pruner;
     private long compactTo;
 
-    Upkeep(Node node) {
+    /** @param maxCachedBytes of what is cached under tokens; the kernel may know an inode for each KiB of it */
+    Upkeep(Node node, long maxCachedBytes) {
         this.node = node;
+        this.pruner = new Pruner(node, (int) Math.clamp(maxCachedBytes >> 10, 1, 1 << 24));
     }
 
     void run() {
@@ -38,6 +41,7 @@ final class Upkeep {
             node.monitor().lock();
             try {
                 node.tokens().trim();
+                pruner.run();
             } finally {
                 node.monitor().unlock();
             }

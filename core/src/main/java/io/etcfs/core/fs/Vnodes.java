@@ -47,6 +47,11 @@ final class Vnodes {
         return set == null ? List.of() : set;
     }
 
+    /** By home. Not to be changed. */
+    Map<Long, Set<Vnode>> homes() {
+        return byHome;
+    }
+
     Collection<Vnode> all() {
         return byIno.values();
     }

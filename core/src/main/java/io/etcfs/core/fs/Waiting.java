@@ -77,12 +77,12 @@ final class Waiting {
         return new Held() {
             @Override
             public void begin() {
-                vnode.waiting.add(range);
+                vnode.waits(range);
             }
 
             @Override
             public void end() {
-                vnode.waiting.remove(range);
+                vnode.waitsNoMore(range);
             }
         };
     }

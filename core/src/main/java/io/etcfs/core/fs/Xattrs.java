@@ -46,7 +46,7 @@ final class Xattrs {
             Domain d = namespace.requireAttributes(a, v);
             Inode i = namespace.inode(d, ino);
             ByteBuffer key = ByteBuffer.wrap(name.clone());
-            boolean there = i.xattrs.containsKey(key);
+            boolean there = i.xattrs().containsKey(key);
             if (there && (flags & Operations.SET_XATTR_CREATE) != 0) {
                 throw new FsException(Errno.EEXIST);
             }
@@ -55,10 +55,10 @@ final class Xattrs {
             }
             node.space().requireStore();
             namespace.room(Namespace.ROOM);
-            boolean wasLarge = there && i.xattrs.get(key) == null;
+            boolean wasLarge = there && i.xattrs().get(key) == null;
             long inline = 0;
             long large = 0;
-            for (Map.Entry<ByteBuffer, byte[]> x : i.xattrs.entrySet()) {
+            for (Map.Entry<ByteBuffer, byte[]> x : i.xattrs().entrySet()) {
                 if (!x.getKey().equals(key)) {
                     inline += x.getKey().capacity() + (x.getValue() == null ? 0 : x.getValue().length);
                     large += x.getValue() == null ? XATTR_VALUE_MAX : 0;
@@ -68,16 +68,16 @@ final class Xattrs {
             if (inline + name.length > 4L * XATTR_INLINE_TOTAL || !small && large + XATTR_VALUE_MAX > XATTR_TOTAL_MAX) {
                 throw new FsException(Errno.ENOSPC);
             }
-            i.largeXattrs.remove(key);
+            i.largeXattrsForChange().remove(key);
             if (small) {
-                i.xattrs.put(key, value.clone());
+                i.xattrsForChange().put(key, value.clone());
                 if (wasLarge) {
                     node.pipeline().delete(node.keys().xattr(ino, name), true);
                 }
             } else {
                 byte[] copy = value.clone();
-                i.xattrs.put(key, null);
-                i.largeXattrs.put(key, copy);
+                i.xattrsForChange().put(key, null);
+                i.largeXattrsForChange().put(key, copy);
                 node.pipeline().put(node.keys().xattr(ino, name), () -> copy, wasLarge, copy.length);
             }
             i.ctimeNs = node.realtimeNs();
@@ -104,11 +104,11 @@ final class Xattrs {
         ByteBuffer key = ByteBuffer.wrap(name);
         byte[] present = node.waiting().run(call, a -> {
             Inode i = forXattrs(a, ino);
-            if (!i.xattrs.containsKey(key)) {
+            if (!i.xattrs().containsKey(key)) {
                 throw new FsException(Errno.ENODATA);
             }
-            byte[] value = i.xattrs.get(key);
-            return value != null ? value : i.largeXattrs.get(key);
+            byte[] value = i.xattrs().get(key);
+            return value != null ? value : i.largeXattrs().get(key);
         });
         if (present != null) {
             return present;
@@ -130,10 +130,10 @@ final class Xattrs {
         }
         return node.waiting().run(call, a -> {
             Inode i = forXattrs(a, ino);
-            if (!i.xattrs.containsKey(key)) {
+            if (!i.xattrs().containsKey(key)) {
                 throw new FsException(Errno.ENODATA);
             }
-            byte[] changed = i.xattrs.get(key) != null ? i.xattrs.get(key) : i.largeXattrs.get(key);
+            byte[] changed = i.xattrs().get(key) != null ? i.xattrs().get(key) : i.largeXattrs().get(key);
             return changed != null ? changed : read;
         });
     }
@@ -151,7 +151,7 @@ final class Xattrs {
     List<byte[]> listxattr(Call call, long ino) throws FsException {
         return node.waiting().run(call, a -> {
             List<byte[]> names = new ArrayList<>();
-            for (ByteBuffer n : forXattrs(a, ino).xattrs.keySet()) {
+            for (ByteBuffer n : forXattrs(a, ino).xattrs().keySet()) {
                 // The kernel refuses others these names, but passes the list through. Capabilities can't be seen here.
                 if (call.uid() == 0 || !startsWith(n.array(), TRUSTED)) {
                     names.add(n.array());
@@ -168,12 +168,12 @@ final class Xattrs {
             Domain d = namespace.requireAttributes(a, v);
             Inode i = namespace.inode(d, ino);
             ByteBuffer key = ByteBuffer.wrap(name);
-            if (!i.xattrs.containsKey(key)) {
+            if (!i.xattrs().containsKey(key)) {
                 throw new FsException(Errno.ENODATA);
             }
             namespace.room(Namespace.ROOM);
-            if (i.xattrs.remove(key) == null) {
-                i.largeXattrs.remove(key);
+            if (i.xattrsForChange().remove(key) == null) {
+                i.largeXattrsForChange().remove(key);
                 node.pipeline().delete(node.keys().xattr(ino, name), true);
             }
             i.ctimeNs = node.realtimeNs();

@@ -24,6 +24,16 @@ public interface KernelCache {
         invalidatePages(ino, offsetBytes, lengthBytes, done);
     }
 
+    /** Whether {@link #prune} does something: since Linux 6.18. */
+    default boolean canPrune() {
+        return false;
+    }
+
+    /** Asks for inodes to be given back (FORGET) that nothing in the kernel uses; those in use stay. {@code done} runs when it has looked at all of them. */
+    default void prune(long[] inos, Runnable done) {
+        done.run();
+    }
+
     /** Cuts the kernel off from this mount: every request in it, and every later one, fails with ECONNABORTED. */
     void abort();
 }

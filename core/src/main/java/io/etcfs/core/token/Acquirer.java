@@ -364,7 +364,10 @@ final class Acquirer {
             if (contents != null) {
                 d.clearContents();
                 contents.entries().forEach(e -> d.entries.put(e.hash(), e));
-                contents.inodes().forEach(i -> d.inodes.put(i.ino, i));
+                contents.inodes().forEach(i -> {
+                    d.inodes.put(i.ino, i);
+                    d.countExtents(i);
+                });
                 d.remainders.putAll(contents.remainders());
                 for (KeyValue kv : r.ranged(reads).keyValues()) {
                     Keys.OpenKey k = keys.parseOpen(kv.key());

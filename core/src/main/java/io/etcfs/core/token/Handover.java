@@ -59,7 +59,7 @@ final class Handover implements Rider {
 
     @Override
     public int operations() {
-        return keepShared ? 3 + 3 * to.size() : 8;
+        return keepShared ? 3 + 3 * to.size() : to.isEmpty() ? 5 : 8;
     }
 
     @Override

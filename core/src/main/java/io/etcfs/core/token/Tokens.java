@@ -4,6 +4,7 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Rare;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.session.Session;
@@ -27,10 +28,10 @@ public final class Tokens {
     static final long DEMAND_NS = 3_000_000_000L;
     static final long OWNER_REVISION_UNKNOWN = -1;
     static final int MAX_TOKENS = 16_384;
-    /** Names and inodes cached under all tokens. */
-    static final long MAX_CACHED = 400_000;
     static final int TRIM_AT_ONCE = 2_000;
     private static final long TRIM_IDLE_NS = 1_000_000_000L;
+    /** What alone takes half of what may be cached is soon read again where it is used at all. */
+    private static final long TRIM_LARGE_IDLE_NS = 10_000_000_000L;
     /** The cluster-wide token that moving a directory to another parent takes; no inode has this number. */
     public static final long RENAME_TOKEN = 0;
     static final long REQUEST_NS = 2_000_000_000L;
@@ -41,6 +42,7 @@ public final class Tokens {
     private final Pipeline pipeline;
     private final Keys keys;
     private final String node;
+    private final long maxCachedBytes;
     private final Recaller recaller;
     private final Acquirer acquirer;
     private final Resurrection resurrection;
@@ -49,10 +51,13 @@ public final class Tokens {
     /** By resource: the highest revision of a key of this session's that a delete was sent for as an unknown one, which may still be on its way. */
     private final Map<Long, Long> givenBack = new TreeMap<>();
     private Host host;
+    private long trimmed;
     private boolean leaving;
     private boolean stopping;
 
-    public Tokens(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node) {
+    /** @param maxCachedBytes about how much of the heap may be taken by what is cached under tokens that are not in use */
+    public Tokens(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node, long maxCachedBytes) {
+        this.maxCachedBytes = maxCachedBytes;
         this.monitor = monitor;
         this.tasks = tasks;
         this.session = session;
@@ -115,7 +120,7 @@ public final class Tokens {
 
     /** Of a token that is not held nothing is kept where there are too many. Monitor held. */
     void dropIfUnused(Domain d) {
-        if (d.held == Mode.NONE && !d.acquiring && d.id != RENAME_TOKEN && d.wants.isEmpty() && domains.size() > MAX_TOKENS) {
+        if (domains.size() > maxTokens() && droppable(d)) {
             domains.remove(d.id);
         }
     }
@@ -135,14 +140,28 @@ public final class Tokens {
         return givenBack.getOrDefault(resource, 0L) >= lockRevision;
     }
 
-    public record Counters(int held, long acquires, long recalls) {}
+    /** Nobody relies on anything that is remembered of it. */
+    private boolean droppable(Domain d) {
+        return d.held == Mode.NONE && !d.acquiring && !d.recalling && !d.giving && !d.takeBack && d.pins == 0 && d.namespaceWaiters == 0 && d.repliesInFlight == 0 && d.id != RENAME_TOKEN
+                && d.wants.isEmpty() && d.demand == Mode.NONE && d.validUntilNs <= monitor.nowNs();
+    }
+
+    private static int maxTokens() {
+        return Rare.SMALL_CACHE.on() ? 2 : MAX_TOKENS;
+    }
+
+    public record Counters(int held, long acquires, long recalls, long trimmed, long cachedBytes) {}
 
     public Counters counters() {
         int held = 0;
+        long cached = 0;
         for (Domain d : domains.values()) {
-            held += d.held == Mode.NONE ? 0 : 1;
+            if (d.held != Mode.NONE) {
+                held++;
+                cached += d.cachedBytes();
+            }
         }
-        return new Counters(held, acquirer.acquires(), recaller.recalls());
+        return new Counters(held, acquirer.acquires(), recaller.recalls(), trimmed, cached);
     }
 
     // ---- operations ask, monitor held
@@ -237,6 +256,7 @@ public final class Tokens {
         d.epoch = session.revision();
         d.suspects = List.of();
         d.heldSinceNs = monitor.nowNs();
+        d.lastUsedNs = d.heldSinceNs;
         pipeline.ride(new Birth(session, keys, node, d));
         pipeline.touch(d);
         return d;
@@ -246,36 +266,50 @@ public final class Tokens {
 
     /** Gives up a token that nobody asked for: an idle one, or that of a removed directory. Monitor held. */
     public void release(Domain d) {
-        if (d.held != Mode.NONE && d.loaded && !d.recalling && !d.giving && !d.takeBack && !d.birthUnpublished && d.pins == 0) {
+        if (releasable(d)) {
             recaller.startRecall(d, true);
         }
     }
 
-    /** Gives idle tokens back, longest unused first, while there are too many or too much is cached under them. Monitor held. */
+    private static boolean releasable(Domain d) {
+        return d.held != Mode.NONE && d.loaded && !d.recalling && !d.giving && !d.takeBack && !d.birthUnpublished && d.pins == 0;
+    }
+
+    /**
+     * Gives idle tokens back, longest unused first, while there are too many or too much is cached under them. Those of which the kernel may still believe
+     * something wait for a later call: nothing has to be notified then. Monitor held.
+     */
     public void trim() {
         List<Domain> held = new ArrayList<>();
         long cached = 0;
         for (Domain d : domains.values()) {
             if (d.held != Mode.NONE && d.loaded) {
                 held.add(d);
-                cached += d.entries.size() + d.inodes.size();
+                cached += d.cachedBytes();
             }
         }
-        if (held.size() <= MAX_TOKENS && cached <= MAX_CACHED) {
-            return;
-        }
-        held.sort(Comparator.comparingLong(d -> d.lastUsedNs));
         int left = held.size();
-        long now = monitor.nowNs();
-        int released = 0;
-        for (Domain d : held) {
-            if (released == TRIM_AT_ONCE || left <= MAX_TOKENS * 3 / 4 && cached <= MAX_CACHED * 3 / 4 || now - d.lastUsedNs < TRIM_IDLE_NS) {
-                break;
+        if (left > maxTokens() || cached > maxCachedBytes) {
+            held.sort(Comparator.comparingLong(d -> d.lastUsedNs));
+            long now = monitor.nowNs();
+            int started = 0;
+            for (Domain d : held) {
+                long idle = now - d.lastUsedNs;
+                if (started == TRIM_AT_ONCE || left <= maxTokens() / 8 * 7 && cached <= maxCachedBytes / 8 * 7 || idle < (Rare.SMALL_CACHE.on() ? 10_000_000L : TRIM_IDLE_NS)) {
+                    break;
+                }
+                if (d.validUntilNs > now && !Rare.SMALL_CACHE.on() || d.cachedBytes() > maxCachedBytes / 2 && idle < TRIM_LARGE_IDLE_NS || !releasable(d)) {
+                    continue;
+                }
+                left--;
+                cached -= d.cachedBytes();
+                started++;
+                trimmed++;
+                release(d);
             }
-            left--;
-            cached -= d.entries.size() + d.inodes.size();
-            released++;
-            release(d);
+        }
+        if (domains.size() > maxTokens()) {
+            domains.values().removeIf(this::droppable);
         }
     }
 

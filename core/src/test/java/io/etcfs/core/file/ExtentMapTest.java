@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.util.ArrayList;
 import java.util.Collections;
@@ -129,6 +130,11 @@ class ExtentMapTest {
         assertEquals(model.extents(0, ExtentMap.RANGE_BLOCKS), map.ofRange(0), where);
         assertEquals(model.extents(ExtentMap.RANGE_BLOCKS, 2 * ExtentMap.RANGE_BLOCKS), map.ofRange(1), where);
         assertEquals(List.of(), map.ofRange(2), where);
+        for (long range = 0; range < 3; range++) {
+            int count = map.ofRange(range).size();
+            assertEquals(count > 0, map.hasAny(range), where);
+            assertTrue(map.about(range) >= count && map.about(range) <= Math.max(count + 1, 32), where);
+        }
     }
 
     /** Long extents, where the limit on joined ones matters: compared by lengths, and no two that could be joined may be left. */

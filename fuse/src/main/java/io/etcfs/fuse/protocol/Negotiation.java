@@ -51,6 +51,11 @@ public record Negotiation(int minor, long flags, int maxReadahead, int maxWrite,
         return minor >= 38;
     }
 
+    /** FUSE_NOTIFY_PRUNE is known (7.45, Linux 6.18). */
+    public boolean canPrune() {
+        return minor >= 45;
+    }
+
     /**
      * Writes the reply, header included.
      *

@@ -7,14 +7,18 @@ import java.lang.foreign.ValueLayout;
 public final class Notification {
     private static final int INVAL_INODE = 2;
     private static final int INVAL_ENTRY = 3;
+    private static final int PRUNE = 9;
     private static final int EXPIRE_ONLY = 1;
     /** FUSE_NAME_MAX of fs/fuse/fuse_i.h. */
     private static final int MAX_NAME_BYTES = 1024;
     /** Without the name and its NUL. */
     private static final int INVAL_ENTRY_BYTES = Exchange.OUT_HEADER_BYTES + 16;
 
+    /** Inodes in one PRUNE. */
+    public static final int MAX_PRUNED = 256;
+
     /** Longest message, in bytes. */
-    public static final int MAX_BYTES = INVAL_ENTRY_BYTES + MAX_NAME_BYTES + 1;
+    public static final int MAX_BYTES = Exchange.OUT_HEADER_BYTES + 16 + 8 * MAX_PRUNED;
 
     /** Attributes only. */
     public static int invalidateAttributes(MemorySegment memory, long at, long ino) {
@@ -45,6 +49,21 @@ public final class Notification {
         Wire.u32(memory, at + 28, expireOnly ? EXPIRE_ONLY : 0);
         Wire.bytes(memory, at + INVAL_ENTRY_BYTES, name);
         memory.set(ValueLayout.JAVA_BYTE, at + INVAL_ENTRY_BYTES + name.length, (byte) 0);
+        return bytes;
+    }
+
+    /** Only if {@link Negotiation#canPrune}. struct fuse_notify_prune_out (count, padding, spare), then the inodes. */
+    public static int prune(MemorySegment memory, long at, long[] inos) {
+        if (inos.length > MAX_PRUNED) {
+            throw new IllegalArgumentException(inos.length + " inodes");
+        }
+        int bytes = header(memory, at, PRUNE, 16 + 8 * inos.length);
+        Wire.u32(memory, at + 16, inos.length);
+        Wire.u32(memory, at + 20, 0);
+        Wire.u64(memory, at + 24, 0);
+        for (int i = 0; i < inos.length; i++) {
+            Wire.u64(memory, at + 32 + 8L * i, inos[i]);
+        }
         return bytes;
     }
 

@@ -37,6 +37,14 @@ class NotificationTest {
     }
 
     @Test
+    void prune() {
+        Arrays.fill(bytes, (byte) 0xee);
+        check("30000000 09000000 0000000000000000 02000000 00000000 0000000000000000 0807060504030201 1817161514131211",
+                Notification.prune(memory, 8, new long[] {0x0102030405060708L, 0x1112131415161718L}));
+        assertThrows(IllegalArgumentException.class, () -> Notification.prune(memory, 8, new long[Notification.MAX_PRUNED + 1]));
+    }
+
+    @Test
     void namesAreBounded() {
         assertThrows(IllegalArgumentException.class, () -> Notification.invalidateEntry(memory, 8, 1, new byte[1025], false));
     }

@@ -29,6 +29,7 @@ final class FuseNotifier implements KernelCache {
 
     private final FuseConnection connection;
     private final boolean canExpire;
+    private final boolean canPrune;
     private final Runnable abort;
     private final Thread.UncaughtExceptionHandler onError;
 
@@ -41,10 +42,14 @@ final class FuseNotifier implements KernelCache {
     private long taken;
     private boolean relieving;
 
-    /** @param canExpire whether the kernel knows FUSE_EXPIRE_ONLY (7.38) */
-    FuseNotifier(FuseConnection connection, boolean canExpire, Runnable abort, Thread.UncaughtExceptionHandler onError) {
+    /**
+     * @param canExpire whether the kernel knows FUSE_EXPIRE_ONLY (7.38)
+     * @param canPrune  whether it knows FUSE_NOTIFY_PRUNE (7.45)
+     */
+    FuseNotifier(FuseConnection connection, boolean canExpire, boolean canPrune, Runnable abort, Thread.UncaughtExceptionHandler onError) {
         this.connection = connection;
         this.canExpire = canExpire;
+        this.canPrune = canPrune;
         this.abort = abort;
         this.onError = onError;
     }
@@ -74,6 +79,13 @@ final class FuseNotifier implements KernelCache {
         public int encode(long at) {
             sending.run();
             return Notification.invalidatePages(Native.MEMORY, at, ino, offset, length);
+        }
+    }
+
+    private record Prune(long[] inos, Runnable done) implements Message {
+        @Override
+        public int encode(long at) {
+            return Notification.prune(Native.MEMORY, at, inos);
         }
     }
 
@@ -111,6 +123,20 @@ final class FuseNotifier implements KernelCache {
             throw new IllegalArgumentException(lengthBytes + " bytes at " + offsetBytes);
         }
         enqueue(new Pages(ino, offsetBytes, lengthBytes, sending, done));
+    }
+
+    @Override
+    public boolean canPrune() {
+        return canPrune;
+    }
+
+    @Override
+    public void prune(long[] inos, Runnable done) {
+        if (!canPrune) {
+            done.run();
+            return;
+        }
+        enqueue(new Prune(inos.clone(), done));
     }
 
     @Override

@@ -77,7 +77,7 @@ public final class FuseSession implements AutoCloseable {
         this.pool = pool;
         this.transport = transport;
         this.onError = onError;
-        this.notifier = new FuseNotifier(connection, negotiation.canExpireEntries(), this::abort, onError);
+        this.notifier = new FuseNotifier(connection, negotiation.canExpireEntries(), negotiation.canPrune(), this::abort, onError);
         this.waitingThreads = Thread.ofVirtual().name("fuse-request-", 0).uncaughtExceptionHandler(onError).factory();
         this.dispatcher = new Dispatcher(operations.apply(notifier), negotiation);
     }

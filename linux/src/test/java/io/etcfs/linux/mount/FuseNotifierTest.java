@@ -28,7 +28,7 @@ class FuseNotifierTest {
     }
 
     private FuseNotifier notifier(boolean canExpire) {
-        return new FuseNotifier(connection, canExpire, () -> { }, (thread, thrown) -> errors.add(thrown));
+        return new FuseNotifier(connection, canExpire, true, () -> { }, (thread, thrown) -> errors.add(thrown));
     }
 
     @Test

@@ -75,6 +75,8 @@ public final class Daemon {
     private static final long DETACHED_WAIT_S = 5;
     private static final Duration ABORT_LIMIT = Duration.ofSeconds(5);
     private static final int MAX_TXN_OPS = 128;
+    private static final long BASE_HEAP_BYTES = 256L << 20;
+    private static final long MIN_CACHE_BYTES = 16L << 20;
     private static final Path LOG_LEVEL_FILE = Path.of("/etc/etcfs/log-level");
 
     private final Options options;
@@ -228,7 +230,7 @@ public final class Daemon {
 
     private ClusterNode startNode(MetadataStore store, DirectDevice device, Super superblock) throws Refusal, InterruptedException {
         var ports = new ClusterNode.Ports(store, device, clock, new VirtualTasks(this::uncaught), new SplittableRandom());
-        var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS);
+        var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
         ClusterNode started = new ClusterNode(ports, settings, superblock);
         started.onStop(this::stopNow);
         try {
@@ -241,6 +243,11 @@ public final class Daemon {
             throw new InterruptedException();
         }
         return started;
+    }
+
+    /** Half of what the heap has beyond what a daemon takes that caches nothing. bin/etcfs sizes the heap by the same rule. */
+    private long cacheBytes() {
+        return options.cacheBytes() > 0 ? options.cacheBytes() : Math.max(MIN_CACHE_BYTES, (Runtime.getRuntime().maxMemory() - BASE_HEAP_BYTES) / 2);
     }
 
     private Membership membership() throws Refusal {
@@ -337,7 +344,15 @@ public final class Daemon {
     }
 
     private record Status(String filesystem, String node, String directory, String device, long pid, String version, boolean serving, String transport, Object cluster,
-            Object kernel) {}
+            Object kernel, Memory memory) {}
+
+    /** The Java heap: with garbage, taken from the system, and at most. */
+    private record Memory(long heapUsedBytes, long heapCommittedBytes, long heapMaxBytes) {
+        static Memory now() {
+            Runtime r = Runtime.getRuntime();
+            return new Memory(r.totalMemory() - r.freeMemory(), r.totalMemory(), r.maxMemory());
+        }
+    }
 
     private String transport() {
         return session == null ? null : session.transport().name().toLowerCase(Locale.ROOT);
@@ -346,7 +361,7 @@ public final class Daemon {
     private Status status() {
         FuseSession mounted = session;
         return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device().toString(),
-                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics());
+                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics(), Memory.now());
     }
 
     private String sync(String argument) throws ControlException {

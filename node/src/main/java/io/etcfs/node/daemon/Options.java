@@ -13,7 +13,8 @@ import java.util.logging.Level;
  * @param transport  how requests come from the kernel
  * @param pidFile    to be written once the mount serves and removed at the end, or null
  * @param logFile    null: standard error
+ * @param cacheBytes about how much of the heap may be taken by names, inodes and extents that are not in use; 0: what the heap allows
  * @param background who started the daemon waits for a report on standard output and then goes
  */
 public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, Path device, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
-        boolean background) {}
+        long cacheBytes, boolean background) {}

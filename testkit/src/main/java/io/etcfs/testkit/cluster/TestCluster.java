@@ -102,8 +102,12 @@ public final class TestCluster implements AutoCloseable {
 
     /** @param way the node's own way to the shared store */
     public ClusterNode start(String name, MetadataStore way) throws StartException {
+        return start(name, way, 64L << 20);
+    }
+
+    public ClusterNode start(String name, MetadataStore way, long maxCachedBytes) throws StartException {
         ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, device, clock, tasks, new Random(processes)),
-                new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), 10_000_000_000L, 128), superblock);
+                new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), 10_000_000_000L, 128, maxCachedBytes), superblock);
         node.onStop(reason -> stopped.add(name + ": " + reason));
         node.start();
         nodes.add(node);

@@ -59,7 +59,8 @@ public final class World {
             Random r = new Random(seed ^ 0x5deece66dL);
             Set<Rare> rare = EnumSet.noneOf(Rare.class);
             for (Rare way : Rare.values()) {
-                if (r.nextInt(3) == 0) {
+                // Drawn apart: what a seed plays does not change with a way that is added.
+                if ((way == Rare.SMALL_CACHE ? new Random(seed ^ 0x6ca11e) : r).nextInt(3) == 0) {
                     rare.add(way);
                 }
             }
