@@ -633,7 +633,7 @@ public final class World {
     private void nameTheUnseen(Reference stored) {
         Set<Long> known = new HashSet<>();
         epoch.stream().filter(o -> !o.unknown() && (o.kind == Op.Kind.CREATE || o.kind == Op.Kind.MKDIR)).forEach(o -> known.add(o.resultIno));
-        long synthetic = -1;
+        List<Op> unseen = new ArrayList<>();
         for (Op o : epoch) {
             if (!o.unknown() || o.kind != Op.Kind.CREATE && o.kind != Op.Kind.MKDIR) {
                 continue;
@@ -649,11 +649,18 @@ public final class World {
             seen.addAll(stored.named(o.ino, o.name));
             seen.removeIf(ino -> known.contains(ino) || reference.has(ino));
             if (seen.isEmpty()) {
-                // It may have been renamed before anybody looked.
-                seen.addAll(stored.inodes());
-                seen.removeIf(ino -> known.contains(ino) || reference.has(ino));
+                unseen.add(o);
+            } else {
+                o.resultIno = seen.iterator().next();
+                known.add(o.resultIno);
             }
-            o.resultIno = seen.isEmpty() ? synthetic-- : seen.iterator().next();
+        }
+        long synthetic = -1;
+        for (Op o : unseen) {
+            // It may have been renamed before anybody looked.
+            Set<Long> left = new TreeSet<>(stored.inodes());
+            left.removeIf(ino -> known.contains(ino) || reference.has(ino));
+            o.resultIno = left.isEmpty() ? synthetic-- : left.iterator().next();
             known.add(o.resultIno);
         }
     }
