@@ -8,14 +8,14 @@ test_command() {
   esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
   case $tier in
-    all|unit|it|spec) ;;
-    sim) say "there are no $tier tests yet"; exit 2 ;;
+    all|unit|sim|it|spec) ;;
     *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for all" ;;
   esac
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   case $tier in
     all)  test_modules "$tier" || status=1 ;;
     unit) test_modules "$tier" -pl '!it' || status=1 ;;
+    sim)  test_modules "$tier" -pl testkit -am '-Dtest=io.etcfs.testkit.sim.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     it)   test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
   esac
   case $tier in all|spec) check_models $models ;; esac
@@ -29,7 +29,7 @@ test_modules() { # TIER MAVEN_ARGS...
   # The store's own tests run against a real etcd, too.
   need_etcd
   export ETCFS_ETCD=$ETCD
-  if [ "$tier" != unit ]; then
+  if [ "$tier" != unit ] && [ "$tier" != sim ]; then
     need_root
     need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
       losetup:mount python3:python3 tar:tar
@@ -48,6 +48,21 @@ test_modules() { # TIER MAVEN_ARGS...
   fi
   rm -f "$log"
   return $status
+}
+
+# Seeds of the simulator, from the shell.
+simulate() { # FROM COUNT [FAULT...] | story SEED [FAULT...]
+  case ${1:-} in
+    -h|--help) echo "usage: ./dev simulate FROM COUNT [FAULT...], or ./dev simulate story SEED [FAULT...]"; return ;;
+    '') usage_error "simulate takes the first seed and how many, or 'story' and a seed" ;;
+  esac
+  need_jdk
+  local classes=$ROOT/testkit/target/simulate.classpath
+  run_maven -q -pl testkit -am -Dmaven.test.skip=true -Dmdep.outputFile="$classes" package dependency:build-classpath >&2 </dev/null
+  printf 'handlers=\n' >"$ROOT/testkit/target/quiet.properties"
+  exec "$JAVA_HOME/bin/java" --add-opens java.base/java.lang=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Djdk.trackAllThreads=false \
+    -Djava.util.logging.config.file="$ROOT/testkit/target/quiet.properties" -XX:+UseSerialGC \
+    -cp "$ROOT/testkit/target/classes:$(cat "$classes")" io.etcfs.testkit.sim.Simulate "$@"
 }
 
 # Surefire's count line again for each module, then their sum.
