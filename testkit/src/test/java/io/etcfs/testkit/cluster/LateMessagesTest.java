@@ -15,6 +15,7 @@ import io.etcfs.core.store.Txn;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -63,9 +64,12 @@ class LateMessagesTest {
         CountDownLatch lost = new CountDownLatch(1);
         CountDownLatch given = new CountDownLatch(1);
         String owner = keys.owner(directory).toString();
+        AtomicLong openNotBeforeNs = new AtomicLong();
         way.hook = txn -> {
             if (puts(txn.success(), "/session:")) {
+                openNotBeforeNs.compareAndSet(0, System.nanoTime() + SECOND / 2);
                 lost.countDown();
+                return System.nanoTime() < openNotBeforeNs.get() ? new Outcome.Unknown("slow") : null;
             }
             if (puts(txn.success(), "/batch:") && puts(txn.success(), owner) && given.getCount() > 0) {
                 Outcome late = cluster.store.commit(txn, SECOND);
