@@ -95,7 +95,7 @@ public final class DirtyBlocks {
 
     private MemorySegment take() {
         if (free.isEmpty()) {
-            MemorySegment slab = Arena.global().allocate((long) SLAB_BLOCKS * BlockDevice.BLOCK_BYTES, BlockDevice.BLOCK_BYTES);
+            MemorySegment slab = Arena.ofAuto().allocate((long) SLAB_BLOCKS * BlockDevice.BLOCK_BYTES, BlockDevice.BLOCK_BYTES);
             for (int i = 0; i < SLAB_BLOCKS; i++) {
                 free.push(slab.asSlice((long) i * BlockDevice.BLOCK_BYTES, BlockDevice.BLOCK_BYTES));
             }

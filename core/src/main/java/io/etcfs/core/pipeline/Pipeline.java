@@ -59,7 +59,7 @@ public final class Pipeline {
     private final String node;
     private final int maxOperations;
     private final DirtyBlocks dirty = new DirtyBlocks();
-    private final MemorySegment staging = Arena.global().allocate(STAGING_BYTES, BlockDevice.BLOCK_BYTES);
+    private final MemorySegment staging = Arena.ofAuto().allocate(STAGING_BYTES, BlockDevice.BLOCK_BYTES);
 
     /** Who publishes, and who waits for something to be published. */
     private final Monitor.Waiters publisher;
