@@ -20,11 +20,13 @@ final class Names {
     private final Node node;
     private final OpenFiles openFiles;
     private final Namespace namespace;
+    private final Readahead readahead;
 
     Names(Node node, OpenFiles openFiles, Namespace namespace) {
         this.node = node;
         this.openFiles = openFiles;
         this.namespace = namespace;
+        this.readahead = new Readahead(node);
     }
 
     // ---- lookup and attributes
@@ -38,6 +40,9 @@ final class Names {
             Dirent e = namespace.find(d, name);
             if (e == null) {
                 return new Operations.Entry(0, 0, null, node.view().grantMissing(call, d, name), 0);
+            }
+            if (e.isDirectory()) {
+                readahead.lookedUp(d, e);
             }
             if (e.home() != parent) {
                 node.tokens().require(a, Need.shared(parent), Need.shared(e.home()));

@@ -27,6 +27,8 @@ public final class Tokens {
     /** A demand that no waiting operation renewed is given up after this. */
     static final long DEMAND_NS = 3_000_000_000L;
     static final long OWNER_REVISION_UNKNOWN = -1;
+    /** A token recalled from here is not asked for ahead of its use for so long: somebody changes the domain. */
+    private static final long ASK_AHEAD_AFTER_NS = 2_000_000_000L;
     static final int MAX_TOKENS = 16_384;
     static final int TRIM_AT_ONCE = 2_000;
     private static final long TRIM_IDLE_NS = 1_000_000_000L;
@@ -238,6 +240,19 @@ public final class Tokens {
         }
         d.demandUntilNs = now + DEMAND_NS;
         startAcquire(d);
+    }
+
+    /**
+     * Asks for SHARED of a domain that nobody waits for yet. False: it is held or on its way already, or was recalled a moment ago. Monitor held.
+     */
+    public boolean askAhead(long resource) {
+        Domain d = domain(resource);
+        if (d.held != Mode.NONE || d.acquiring || d.recalling || d.giving || monitor.nowNs() - d.lastRecalledNs < ASK_AHEAD_AFTER_NS) {
+            dropIfUnused(d);
+            return false;
+        }
+        demand(d, Mode.SHARED);
+        return d.acquiring;
     }
 
     void startAcquire(Domain d) {

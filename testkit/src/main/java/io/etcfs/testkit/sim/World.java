@@ -514,6 +514,10 @@ public final class World {
 
     private String publishAll() {
         for (Machine m : machines) {
+            // One may have ended, and be mounting again, since it was looked at.
+            if (!go(m::up, PATIENCE_NS)) {
+                return problem(m.name + " is not mounted again");
+            }
             Answer<String> answer = new Answer<>();
             m.daemon.start("sync", () -> {
                 try {
