@@ -1,11 +1,12 @@
 # `./dev bench`: the same program on ext4 and on EtcFS, each on a loop device over a file of the same disk. `./dev bench micro`: inner loops alone. `./dev bench many`: what
-# grows with the number of files.
+# grows with the number of files; `./dev bench large`: large directories and files.
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 bench_command() {
   case ${1:-} in
     micro) shift; micro_benchmarks "$@"; return ;;
     many) shift; many_files "$@"; return ;;
+    large) shift; on_two_nodes large.py "$@"; return ;;
   esac
   local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py} arg
   [ -r "$program" ] || usage_error "FSBENCH '$program' cannot be read"
@@ -34,13 +35,19 @@ micro_benchmarks() {
   exec "$JAVA_HOME/bin/java" "-Djava.io.tmpdir=$ROOT/bench/target" --sun-misc-unsafe-memory-access=allow -cp "$ROOT/bench/target/lib/*" io.etcfs.bench.Micro "$@"
 }
 
-many_files() { # [OPTIONS] [FILES]; an instance of its own
-  local mounts filesystem arguments=("$@")
+many_files() { # [OPTIONS] [FILES]
+  local arguments=("$@")
+  # A last argument that is no option's value is the number.
+  [[ ${*: -1} =~ ^[1-9][0-9]*$ ]] && [[ $# -eq 1 || ${*: -2:1} != --* ]] || arguments+=(200000)
+  on_two_nodes many.py "${arguments[@]}"
+}
+
+on_two_nodes() { # PROGRAM ARGS...; on an instance of its own
+  local program=$ROOT/tools/bench/$1 mounts filesystem arg; shift
   need_commands python3:python3
   for arg in "$@"; do
-    case $arg in -h|--help) python3 "$ROOT/tools/bench/many.py" --help; return ;; esac
+    case $arg in -h|--help) python3 "$program" --help; return ;; esac
   done
-  [[ ${*: -1} =~ ^[1-9][0-9]*$ ]] && [[ ${*: -2:1} != --* || $# -eq 1 ]] || arguments+=(200000)
   BENCH_DIR=$STATE-bench
   trap 'bench_cleanup' EXIT
   bench_cleanup
@@ -49,7 +56,7 @@ many_files() { # [OPTIONS] [FILES]; an instance of its own
   "$ROOT/dev" up 2 >"$BENCH_DIR/mounts"
   mapfile -t mounts <"$BENCH_DIR/mounts"
   filesystem=$(read_line "$ETCFS_DEV_DIR/name")
-  python3 "$ROOT/tools/bench/many.py" "${arguments[@]}" "$("$ROOT/dev" etcd endpoints | cut -d, -f1)" "$filesystem" "${mounts[0]},n1" "${mounts[1]},n2"
+  python3 "$program" "$@" "$("$ROOT/dev" etcd endpoints | cut -d, -f1)" "$filesystem" "${mounts[0]},n1" "${mounts[1]},n2"
 }
 
 run_bench() { # PROGRAM ARGS...

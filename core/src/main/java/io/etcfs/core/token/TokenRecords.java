@@ -29,7 +29,10 @@ import java.util.Map;
 
 /** What etcd has of a token, and of the domain that it covers: read, and decoded. Without the monitor. */
 final class TokenRecords {
+    /** Names, and inodes, that the transaction itself reads: what most directories have. */
     static final int PAGE = 2000;
+    private static final int LARGE_PAGE = 10_000;
+    private static final int SMALL_PAGE = 500;
     private static final System.Logger LOG = System.getLogger(Tokens.class.getName());
 
     private final Monitor monitor;
@@ -118,15 +121,15 @@ final class TokenRecords {
         List<Inode> inodes = new ArrayList<>();
         Map<Long, Long> remainders = new HashMap<>();
         try {
-            for (KeyValue kv : readOn(r.ranged(at + 2), keys.direntsOf(res), r.revision())) {
+            readOn(r.ranged(at + 2), keys.direntsOf(res), r.revision(), kv -> {
                 Keys.DirentKey k = keys.parseDirent(kv.key());
                 io.etcfs.core.record.proto.Dirent v = io.etcfs.core.record.proto.Dirent.parseFrom(kv.value());
                 entries.add(new Dirent(k.name(), k.hash(), v.getInode(), v.getType(), v.getHome(), 0));
-            }
-            for (KeyValue kv : readOn(r.ranged(at + 3), keys.inodesOf(res), r.revision())) {
+            });
+            readOn(r.ranged(at + 3), keys.inodesOf(res), r.revision(), kv -> {
                 Keys.InodeKey k = keys.parseInode(kv.key());
                 inodes.add(Inode.decode(k.ino(), k.home(), kv.value()));
-            }
+            });
             for (KeyValue kv : r.ranged(at + 4).keyValues()) {
                 remainders.put(keys.parseRemainder(kv.key()).ino(), Remainder.parseFrom(kv.value()).getDeadFrom());
             }
@@ -136,24 +139,38 @@ final class TokenRecords {
         return new Contents(entries, inodes, remainders);
     }
 
-    private List<KeyValue> readOn(OpResult.Ranged first, Key prefix, long revision) {
-        if (!first.more()) {
-            return first.keyValues();
-        }
-        List<KeyValue> all = new ArrayList<>(first.keyValues());
-        boolean more = true;
-        while (more) {
-            try {
-                RangeResult page = store.range(all.getLast().key().next(), prefix.prefixEnd(), PAGE, false, revision, Tokens.REQUEST_NS);
-                all.addAll(page.keyValues());
-                more = page.more();
-            } catch (StoreUnavailableException e) {
-                monitor.pause(50_000_000L);
-            } catch (StoreRejectedException e) {
-                // The revision was compacted: under the token the newest is the same.
-                revision = 0;
+    private interface Decoder {
+        void take(KeyValue kv) throws InvalidProtocolBufferException;
+    }
+
+    /** Decodes page by page, so that no more than one is there undecoded. etcd counts all that is left of the range for each page: few and large ones. */
+    private void readOn(OpResult.Ranged first, Key prefix, long revision, Decoder decoder) throws InvalidProtocolBufferException {
+        List<KeyValue> page = first.keyValues();
+        boolean more = first.more();
+        int size = LARGE_PAGE;
+        while (true) {
+            for (KeyValue kv : page) {
+                decoder.take(kv);
+            }
+            if (!more) {
+                return;
+            }
+            Key from = page.getLast().key().next();
+            page = null;
+            while (page == null) {
+                try {
+                    RangeResult read = store.range(from, prefix.prefixEnd(), size, false, revision, Tokens.REQUEST_NS);
+                    page = read.keyValues();
+                    more = read.more();
+                } catch (StoreUnavailableException e) {
+                    // Too much for the time there is, perhaps.
+                    size = Math.max(SMALL_PAGE, size / 2);
+                    monitor.pause(50_000_000L);
+                } catch (StoreRejectedException e) {
+                    // The revision was compacted: under the token the newest is the same.
+                    revision = 0;
+                }
             }
         }
-        return all;
     }
 }

@@ -168,6 +168,20 @@ class LateAndLargeTest {
     }
 
     @Test
+    void aDirectoryOfManyPagesIsReadWhole() throws Exception {
+        a.mkdir("/d");
+        long d = n1.lookup(call(), 1, "d".getBytes()).ino();
+        for (int i = 0; i < 13_000; i++) {
+            n1.mknod(call(), d, ("f" + i).getBytes(), 0100644, 0, 0);
+        }
+        TestClient b = new TestClient(cluster.start("n2"));
+        List<String> found = b.list("/d");
+        assertEquals(13_000, found.size());
+        assertEquals(13_000, new java.util.HashSet<>(found).size());
+        assertEquals(1, b.stat("/d/f12999").nlink());
+    }
+
+    @Test
     void aDirectoryWithManyOpenFilesIsGivenUp() throws Exception {
         a.mkdir("/d");
         long d = n1.lookup(call(), 1, "d".getBytes()).ino();
