@@ -74,7 +74,8 @@ final class Grant {
         }
         for (LockSeen l : seen.locks()) {
             if (!l.node().equals(node) && (mode == Mode.EXCLUSIVE || l.exclusive())) {
-                return new Wait(mode);
+                // A key of one's own that one does not know of is in others' way: two who wait with one each would wait for each other. Known, it can be recalled.
+                return held == Mode.NONE && ownS != null && ownS.leaseId() == lease ? new Adopt(Mode.SHARED, ownS.modRevision()) : new Wait(mode);
             }
         }
         boolean foreignVanished = vanished && !owner.getNode().equals(node);
