@@ -70,6 +70,13 @@ public final class Monitor {
             }
         }
 
+        /** One of them looks again, the one that waits longest: for those any of whom can do what there is to do. Lock held. */
+        public void wakeOne() {
+            if (count > 0) {
+                condition.signal();
+            }
+        }
+
         /** As {@link Monitor#await}. */
         public void await(long untilNs) throws InterruptedException {
             count++;

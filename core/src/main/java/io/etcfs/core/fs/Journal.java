@@ -67,7 +67,7 @@ final class Journal {
         if (inode.extentsLoaded) {
             if ((inode.flags & Inode.FLAG_EXTENT_RECORDS) == 0) {
                 inode.extents.takeDirtyRanges();
-                if (inode.extents.count() > (Rare.EXTENT_RECORDS.on() ? 2 : Inode.INLINE_EXTENTS) || inode.extents.end() > Inode.INLINE_RANGES * ExtentMap.RANGE_BLOCKS) {
+                if (inode.extents.count() > inlineExtents() || inode.extents.end() > Inode.INLINE_RANGES * ExtentMap.RANGE_BLOCKS) {
                     inode.flags |= Inode.FLAG_EXTENT_RECORDS;
                     List<Extent> all = inode.extents.all();
                     for (Extent e : all) {
@@ -90,6 +90,16 @@ final class Journal {
         domain.countExtents(inode);
         pipeline.touch(domain);
         space.touched();
+    }
+
+    /** Whether the inode's extents stay in its record though up to {@code more} are added, before block {@code end}. */
+    static boolean staysInline(Inode inode, int more, long end) {
+        return (inode.flags & Inode.FLAG_EXTENT_RECORDS) == 0 && inode.extents.count() + more <= inlineExtents()
+                && Math.max(end, inode.extents.end()) <= Inode.INLINE_RANGES * ExtentMap.RANGE_BLOCKS;
+    }
+
+    private static int inlineExtents() {
+        return Rare.EXTENT_RECORDS.on() ? 2 : Inode.INLINE_EXTENTS;
     }
 
     private void putExtentRecord(Inode inode, long range) {

@@ -349,7 +349,7 @@ final class Names {
             namespace.requireTwo(a, parent, e.home());
             Domain home = node.tokens().domain(e.home());
             Inode i = namespace.inode(home, e.ino());
-            namespace.room(2 * OpenFiles.MAX_SPACE_KEYS + Namespace.ROOM);
+            namespace.roomWithout(i);
             long nowNs = node.realtimeNs();
             node.journal().remove(d, e);
             namespace.dropLink(home, i, nowNs);

@@ -67,6 +67,11 @@ final class Namespace {
         }
     }
 
+    /** Room for an operation that takes a name from the inode, perhaps its last. */
+    void roomWithout(Inode inode) {
+        room(openFiles.freeingKeys(inode) + ROOM);
+    }
+
     Inode inode(Domain home, long ino) throws FsException {
         Inode i = home.inodes.get(ino);
         if (i == null) {

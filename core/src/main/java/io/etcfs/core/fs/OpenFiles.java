@@ -128,7 +128,7 @@ final class OpenFiles {
         Domain d = node.tokens().known(v.home);
         Inode inode = d == null ? null : d.inodes.get(v.ino);
         if (inode != null && inode.nlink == 0 && d.usable(Mode.EXCLUSIVE) && node.session().trusted() && !d.openElsewhere(v.ino) && freeableAtOnce(v, inode)
-                && node.pipeline().room(spaceKeys(inode.extents.all()) + inode.extentRecords().size() + ORPHAN_KEYS + inode.xattrs().size())) {
+                && node.pipeline().room(freeingKeys(inode) + ORPHAN_KEYS)) {
             free(d, inode, v);
         } else {
             considerClosing(v);
@@ -219,6 +219,11 @@ final class OpenFiles {
         pin(v);
         v.nameless = true;
         considerClosing(v);
+    }
+
+    /** How many records at most, beside the inode's own and an orphan's, {@link #lastNameGone} changes. */
+    int freeingKeys(Inode inode) {
+        return Math.min(MAX_SPACE_KEYS, spaceKeys(inode.extents.all())) + Math.min(MAX_SPACE_KEYS, inode.extentRecords().size()) + inode.xattrs().size();
     }
 
     private boolean freeableAtOnce(Vnode v, Inode inode) {

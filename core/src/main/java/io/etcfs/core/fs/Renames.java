@@ -136,7 +136,11 @@ final class Renames {
         if (source.isDirectory() && parent != newParent && target == null && toDir.nlink >= Names.LINK_MAX) {
             throw new FsException(Errno.EMLINK);
         }
-        namespace.room(2 * OpenFiles.MAX_SPACE_KEYS + Namespace.ROOM);
+        if (replaced == null) {
+            namespace.room(Namespace.ROOM);
+        } else {
+            namespace.roomWithout(replaced);
+        }
         long nowNs = node.realtimeNs();
         long batch = node.pipeline().openNumber();
         if (exchange) {

@@ -13,6 +13,8 @@ import java.util.List;
 
 /** Changes of a file's size. */
 final class Sizes {
+    /** Operations that a change of size adds to a batch at most, beside those of the blocks it frees. */
+    private static final int ROOM = 16;
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
     private static final long FAR = Long.MAX_VALUE >> 1;
 
@@ -76,13 +78,15 @@ final class Sizes {
             throw Blocked.INSTANCE;
         }
         contents.requireNoReaders(v);
-        if (!node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS + 16)) {
+        long keep = (size + BLOCK - 1) / BLOCK;
+        List<Extent> gone = i.extents.within(keep, FAR);
+        int spaceKeys = openFiles.spaceKeys(gone);
+        int records = extentRecordsFrom(i, keep);
+        if (!node.pipeline().room(Math.min(spaceKeys, OpenFiles.MAX_SPACE_KEYS) + Math.min(records, OpenFiles.MAX_SPACE_KEYS) + ROOM)) {
             throw Blocked.INSTANCE;
         }
-        long keep = (size + BLOCK - 1) / BLOCK;
         if (size < i.size || keep < i.extents.end()) {
-            List<Extent> gone = i.extents.within(keep, FAR);
-            if (i.deadFrom == Long.MAX_VALUE && openFiles.spaceKeys(gone) <= OpenFiles.maxSpaceKeys() && extentRecordsFrom(i, keep) <= OpenFiles.maxSpaceKeys()) {
+            if (i.deadFrom == Long.MAX_VALUE && spaceKeys <= OpenFiles.maxSpaceKeys() && records <= OpenFiles.maxSpaceKeys()) {
                 node.space().free(i.extents.remove(keep, FAR), d);
             } else if (!gone.isEmpty()) {
                 i.deadFrom = Math.min(i.deadFrom, keep);

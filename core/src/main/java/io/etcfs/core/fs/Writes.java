@@ -28,6 +28,9 @@ final class Writes {
     private static final int DIRECT_BYTES = 64 << 10;
     /** Operations that a write adds to a batch at most; one that would add more is split. */
     private static final int ROOM = 72;
+    /** Of a write that changes no extent records: beside those of its blocks; of each block, a bitmap and an arena of the new one and of the one it replaces. */
+    private static final int SMALL_ROOM = 4;
+    private static final int BLOCK_ROOM = 4;
     private static final int SPLIT_BYTES = 64 << 10;
 
     private final Node node;
@@ -162,7 +165,7 @@ final class Writes {
             openFiles.finishRemainder(i.home, i.ino);
             throw Blocked.INSTANCE;
         }
-        if (!node.pipeline().room(ROOM)) {
+        if (!node.pipeline().room(room(i, first, end))) {
             throw Blocked.INSTANCE;
         }
         WritePlan p = new WritePlan(v, d, i, offset, data, node.session().revision());
@@ -287,6 +290,20 @@ final class Writes {
         return true;
     }
 
+    private static int room(WritePlan p) {
+        return room(p.inode, p.offset / BLOCK, (p.offset + p.data.byteSize() + BLOCK - 1) / BLOCK);
+    }
+
+    /** Operations that a write to blocks {@code [first, end)} adds to a batch at most, or rather its first part if it is split. */
+    private static int room(Inode i, long first, long end) {
+        // One more: the block where the bytes of the file ended so far.
+        long blocks = end - first + 1;
+        if (blocks > (ROOM - SMALL_ROOM) / BLOCK_ROOM || !Journal.staysInline(i, 2 * (int) blocks, end)) {
+            return ROOM;
+        }
+        return SMALL_ROOM + BLOCK_ROOM * (int) blocks;
+    }
+
     /** How many records about space the write changes: those of new blocks and of blocks that they replace. */
     private int spaceKeys(WritePlan p, Inode i, long first, long end) {
         List<Extent> touched = new ArrayList<>();
@@ -359,7 +376,7 @@ final class Writes {
                 if (!stillHeld(p)) {
                     return false;
                 }
-                if (!node.session().trusted() || !node.pipeline().room(ROOM)) {
+                if (!node.session().trusted() || !node.pipeline().room(room(p))) {
                     throw Blocked.INSTANCE;
                 }
                 complete(p);

@@ -23,20 +23,20 @@ import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.TxnResult;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.function.Supplier;
 
 /**
- * The node's journal: one open batch that coalesces, then closed batches that are written in order, one at a time: data to the device, a device flush, one
- * etcd transaction. So what other nodes and a crash see is always a prefix of what was done here.
+ * The node's journal: one open batch that coalesces, then closed batches that are written in order: data to the device, a device flush, one etcd transaction.
+ * So what other nodes and a crash see is always a prefix of what was done here.
+ *
+ * <p>Two publishers take turns, each with a batch of its own from its data to its transaction: while the transaction of one batch is on its way, the data of
+ * the next goes to the device. There is one batch at a time in each of the two steps, in order.
  *
  * <p>Each transaction compares the session, the generation and the batch marker at the number before, and puts the next marker: it applies once and in
  * order. An unknown outcome is settled by sending the same transaction again until one copy committed or none can any more.
@@ -45,37 +45,36 @@ public final class Pipeline {
     /** Nothing acknowledged stays unpublished longer than 50 ms; closing at 20 leaves time for the writing. */
     public static final long LINGER_NS = 20_000_000L;
     static final int MAX_CLOSED = 8;
+    private static final int PUBLISHERS = 2;
     static final int MAX_BATCH_BYTES = 900_000;
     static final long MAX_DIRTY_BYTES = 16L << 20;
     private static final long TXN_TIMEOUT_NS = 2_000_000_000L;
-    private static final int STAGING_BYTES = 1 << 20;
     private static final System.Logger LOG = System.getLogger(Pipeline.class.getName());
 
     private final Monitor monitor;
     private final MetadataStore store;
-    private final BlockDevice device;
+    private final DeviceAccesses device;
     private final Session session;
     private final Keys keys;
     private final String node;
     private final int maxOperations;
     private final DirtyBlocks dirty = new DirtyBlocks();
-    private final MemorySegment staging = Arena.ofAuto().allocate(STAGING_BYTES, BlockDevice.BLOCK_BYTES);
 
-    /** Who publishes, and who waits for something to be published. */
-    private final Monitor.Waiters publisher;
+    /** Publishers without a batch, those whose batch waits for the one before it to commit, and others who wait for something to be published. */
+    private final Monitor.Waiters idle;
+    private final Monitor.Waiters turns;
     private final Monitor.Waiters publications;
 
     private final ArrayDeque<Batch> closed = new ArrayDeque<>();
     private Batch open;
+    /** The last batch that a publisher has taken, and whether its data is still being written. */
+    private long taken;
+    private boolean writing;
     private long committed;
     private long pushTo;
     private byte[] markerBefore;
     private boolean resurrecting;
     private boolean stopping;
-    /** Counts device writes that returned; {@code flushed} of them are durable. */
-    private long deviceWrites;
-    private long flushed;
-
     private long batchesCommitted;
     private long operationsCommitted;
     private long blocksWritten;
@@ -83,12 +82,13 @@ public final class Pipeline {
     public Pipeline(Monitor monitor, MetadataStore store, BlockDevice device, Session session, Keys keys, String node, int maxOperations) {
         this.monitor = monitor;
         this.store = store;
-        this.device = device;
+        this.device = new DeviceAccesses(monitor, device);
         this.session = session;
         this.keys = keys;
         this.node = node;
         this.maxOperations = maxOperations;
-        this.publisher = monitor.new Waiters();
+        this.idle = monitor.new Waiters();
+        this.turns = monitor.new Waiters();
         this.publications = monitor.new Waiters();
     }
 
@@ -101,7 +101,9 @@ public final class Pipeline {
         } finally {
             monitor.unlock();
         }
-        tasks.start("pipeline", this::publishForever);
+        for (int i = 1; i <= PUBLISHERS; i++) {
+            tasks.startOwn("pipeline-" + i, this::publishForever);
+        }
     }
 
     // ---- the journal, monitor held
@@ -158,7 +160,7 @@ public final class Pipeline {
     /** The age of a batch counts from its first change. */
     private void reopen() {
         open = new Batch(open.number, monitor.nowNs());
-        publisher.wake();
+        idle.wakeOne();
     }
 
     public void ride(Rider rider) {
@@ -193,7 +195,7 @@ public final class Pipeline {
     public void push(long number) {
         if (number > pushTo) {
             pushTo = number;
-            publisher.wake();
+            idle.wakeOne();
         }
     }
 
@@ -211,7 +213,7 @@ public final class Pipeline {
         open.close();
         closed.add(open);
         open = new Batch(open.number + 1, monitor.nowNs());
-        publisher.wake();
+        idle.wakeOne();
     }
 
     /** Woken whenever {@link #published} may have become true. */
@@ -237,30 +239,26 @@ public final class Pipeline {
 
     /** A device write returned. Monitor held. */
     public void deviceWritten() {
-        deviceWrites++;
+        device.written();
     }
 
     /** Makes every device write that returned durable. Without the monitor. */
     public void flushDevice() throws DeviceException {
-        long upTo;
-        monitor.lock();
-        try {
-            if (flushed >= deviceWrites) {
-                return;
-            }
-            upTo = deviceWrites;
-        } finally {
-            monitor.unlock();
-        }
-        if (device.hasVolatileCache()) {
-            device.flush();
-        }
-        monitor.lock();
-        try {
-            flushed = Math.max(flushed, upTo);
-        } finally {
-            monitor.unlock();
-        }
+        device.flush();
+    }
+
+    /** Monitor held. */
+    public void beginDeviceAccess() {
+        device.begin();
+    }
+
+    /** Monitor held. */
+    public void endDeviceAccess() {
+        device.end();
+    }
+
+    public void awaitDeviceQuiet() {
+        device.awaitQuiet();
     }
 
     // ---- publishing
@@ -277,37 +275,67 @@ public final class Pipeline {
 
     private void publishForever() {
         while (true) {
-            Batch batch;
-            monitor.lock();
-            try {
-                while (!stopping && !ready()) {
-                    publisher.awaitQuietly(open.isEmpty() || resurrecting ? monitor.nowNs() + 1_000_000_000L : open.openedAtNs + LINGER_NS);
-                }
-                if (stopping) {
-                    return;
-                }
-                if (closed.isEmpty()) {
-                    closeOpen();
-                }
-                batch = closed.peek();
-            } finally {
-                monitor.unlock();
+            Batch batch = take();
+            if (batch == null || !writeData(batch) || !awaitTurn(batch)) {
+                return;
             }
             publish(batch);
         }
     }
 
+    /** The next batch, whose data is this publisher's to write. Null: the node is stopping. */
+    private Batch take() {
+        monitor.lock();
+        try {
+            while (!stopping && !ready()) {
+                boolean timed = !open.isEmpty() && closed.isEmpty() && !resurrecting;
+                idle.awaitQuietly(timed ? open.openedAtNs + LINGER_NS : monitor.nowNs() + 1_000_000_000L);
+            }
+            if (stopping) {
+                return null;
+            }
+            if (taken == open.number - 1) {
+                closeOpen();
+            }
+            taken++;
+            writing = true;
+            for (Batch b : closed) {
+                if (b.number == taken) {
+                    return b;
+                }
+            }
+            throw new IllegalStateException("batch " + taken + " is gone");
+        } finally {
+            monitor.unlock();
+        }
+    }
+
     private boolean ready() {
-        if (resurrecting) {
+        if (resurrecting || writing) {
             return false;
         }
-        return !closed.isEmpty() || !open.isEmpty() && (pushTo >= open.number || monitor.nowNs() >= open.openedAtNs + LINGER_NS);
+        if (taken < open.number - 1) {
+            return true;
+        }
+        // While a transaction is on its way the open batch goes on collecting, unless it is full: those who wait have to wait for that transaction anyway,
+        // and two batches cost twice as much.
+        return closed.isEmpty() && !open.isEmpty() && (pushTo >= open.number || monitor.nowNs() >= open.openedAtNs + LINGER_NS);
+    }
+
+    /** Until the batch before has committed. False: the node is stopping. */
+    private boolean awaitTurn(Batch batch) {
+        monitor.lock();
+        try {
+            while (!stopping && committed < batch.number - 1) {
+                turns.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
+            }
+            return !stopping;
+        } finally {
+            monitor.unlock();
+        }
     }
 
     private void publish(Batch batch) {
-        if (!writeData(batch)) {
-            return;
-        }
         while (true) {
             Txn txn;
             byte[] marker;
@@ -462,11 +490,12 @@ public final class Pipeline {
         batchesCommitted++;
         operationsCommitted += batch.operations.size();
         batch.onCommitted.forEach(Runnable::run);
+        turns.wake();
         publications.wake();
         monitor.changed();
     }
 
-    /** Data in device order, adjacent blocks as one access, then made durable. False: the node is stopping. */
+    /** The batch's data, then a flush. False: the node is stopping. */
     private boolean writeData(Batch batch) {
         List<DirtyBlocks.Block> blocks = new ArrayList<>();
         monitor.lock();
@@ -482,109 +511,38 @@ public final class Pipeline {
                     blocks.add(b);
                 }
             }
-            beginDeviceAccess();
+            device.begin();
         } finally {
             monitor.unlock();
         }
         try {
-            blocks.sort(Comparator.comparingLong(b -> b.deviceBlock));
-            for (int i = 0; i < blocks.size(); ) {
-                int run = 1;
-                while (i + run < blocks.size() && run * BlockDevice.BLOCK_BYTES < STAGING_BYTES && blocks.get(i + run).deviceBlock == blocks.get(i).deviceBlock + run) {
-                    run++;
-                }
-                for (int k = 0; k < run; k++) {
-                    MemorySegment.copy(blocks.get(i + k).bytes, 0, staging, (long) k * BlockDevice.BLOCK_BYTES, BlockDevice.BLOCK_BYTES);
-                }
-                writeRetrying(blocks.get(i).deviceBlock, staging.asSlice(0, (long) run * BlockDevice.BLOCK_BYTES));
-                i += run;
-            }
-            if (!blocks.isEmpty()) {
-                monitor.lock();
-                try {
-                    deviceWritten();
-                } finally {
-                    monitor.unlock();
-                }
-            }
+            device.write(blocks);
             if (!Fault.PUBLISHED_BEFORE_FLUSH.on()) {
-                flushRetrying();
-            }
-            monitor.lock();
-            try {
-                // Only now: until they are on the device the bytes are read from here.
-                blocksWritten += blocks.size();
-                batch.data.forEach(dirty::written);
-                batch.data.clear();
-            } finally {
-                monitor.unlock();
+                device.flushRetrying();
             }
         } finally {
             monitor.lock();
             try {
-                endDeviceAccess();
-                monitor.changed();
+                device.end();
             } finally {
                 monitor.unlock();
             }
         }
-        return true;
-    }
-
-    private interface DeviceWork {
-        void run() throws DeviceException;
-    }
-
-    private void writeRetrying(long deviceBlock, MemorySegment bytes) {
-        retry("write of " + bytes.byteSize() + " bytes at block " + deviceBlock, () -> device.write(deviceBlock * BlockDevice.BLOCK_BYTES, bytes));
-    }
-
-    private void flushRetrying() {
-        retry("flush", this::flushDevice);
-    }
-
-    /** A device that refuses acknowledged bytes breaks the promise to publish a prefix: after some tries the node stops. */
-    private void retry(String what, DeviceWork work) {
-        for (int attempt = 1; ; attempt++) {
-            try {
-                work.run();
-                return;
-            } catch (DeviceException e) {
-                LOG.log(System.Logger.Level.ERROR, "device {0} failed: {1}", what, e.getMessage());
-                if (attempt == 5) {
-                    throw new NodeStoppedError("the device refuses writes: " + e.getMessage());
-                }
-                monitor.pause(attempt * 100_000_000L);
-            }
-        }
-    }
-
-    // ---- device accesses under way, for the end of a session
-
-    private int deviceAccesses;
-
-    /** Monitor held. */
-    public void beginDeviceAccess() {
-        deviceAccesses++;
-    }
-
-    /** Monitor held. */
-    public void endDeviceAccess() {
-        deviceAccesses--;
-        if (deviceAccesses == 0) {
-            monitor.changed();
-        }
-    }
-
-    public void awaitDeviceQuiet() {
         monitor.lock();
         try {
-            while (deviceAccesses > 0) {
-                monitor.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
+            // Only now: until they are on the device the bytes are read from here.
+            blocksWritten += blocks.size();
+            batch.data.forEach(dirty::written);
+            batch.data.clear();
+            writing = false;
+            idle.wakeOne();
+            if (!blocks.isEmpty()) {
+                monitor.changed();
             }
         } finally {
             monitor.unlock();
         }
+        return true;
     }
 
     // ---- a lost session, monitor held
@@ -613,7 +571,7 @@ public final class Pipeline {
 
     public void sessionRestored() {
         resurrecting = false;
-        publisher.wake();
+        idle.wake();
         monitor.changed();
     }
 

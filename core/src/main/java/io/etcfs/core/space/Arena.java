@@ -246,7 +246,10 @@ public final class Arena {
 
     /** The segments whose journal was changed since the last call, in order; one that was changed back is among them. */
     public int[] takeDirtySegments() {
-        int[] segments = dirtySegments.stream().toArray();
+        int[] segments = new int[dirtySegments.cardinality()];
+        for (int i = 0, s = dirtySegments.nextSetBit(0); s >= 0; s = dirtySegments.nextSetBit(s + 1)) {
+            segments[i++] = s;
+        }
         dirtySegments.clear();
         return segments;
     }
