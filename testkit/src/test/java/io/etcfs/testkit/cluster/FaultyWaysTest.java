@@ -196,11 +196,14 @@ class FaultyWaysTest {
 
     @Test
     void aHandoverWhoseAnswerWasLostWithTheSession() throws Exception {
+        clients[0].mkdir("/o");
         for (boolean shared : new boolean[] {false, true}) {
             String d = shared ? "/s" : "/x";
+            // Not beside it: who walks asks for the next directories ahead.
+            String other = "/o" + d;
             clients[0].mkdir(d);
             clients[0].write(d + "/f", 0, "mine".getBytes(), 0);
-            clients[0].mkdir(d + "-other");
+            clients[0].mkdir(other);
             long ino = clients[0].stat(d).ino();
             String owner = new io.etcfs.core.record.Keys(TestCluster.NAME).owner(ino).toString();
             assertEquals(1, clients[1].list("/").stream().filter(n -> ("/" + n).equals(d)).count());
@@ -222,15 +225,15 @@ class FaultyWaysTest {
                 Thread.sleep(5);
             }
             assertEquals(true, ways[0].cut);
-            clients[0].write(d + "-other/late", 0, "late".getBytes(), 0);
+            clients[0].write(other + "/late", 0, "late".getBytes(), 0);
             taker.join();
             Thread.sleep(3000);
             ways[0].cut = false;
-            clients[0].fsync(d + "-other/late");
+            clients[0].fsync(other + "/late");
             assertArrayEquals((shared ? "mine" : "mine+theirs").getBytes(), clients[0].read(d + "/f"));
             clients[0].write(d + "/f", 0, "M".getBytes(), 0);
             assertArrayEquals((shared ? "Mine" : "Mine+theirs").getBytes(), clients[1].read(d + "/f"));
-            assertArrayEquals("late".getBytes(), clients[1].read(d + "-other/late"));
+            assertArrayEquals("late".getBytes(), clients[1].read(other + "/late"));
         }
     }
 
