@@ -60,6 +60,8 @@ public final class Domain {
     // ---- wanting it
     public Mode demand = Mode.NONE;
     public long demandUntilNs;
+    /** No operation waits for it yet: nothing is taken from a holder that vanished, who may be about to take it back. */
+    public boolean demandAhead;
     public boolean acquiring;
     /** A transaction that would change how it is held is on its way: nothing is given up before its answer. */
     public boolean asking;

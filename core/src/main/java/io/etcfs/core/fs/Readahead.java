@@ -13,14 +13,14 @@ import java.util.Set;
  * Asks for the tokens of directories that a walker will come to. Who looks up one directory after the other of the same parent, without holding their tokens, gets those
  * of the next ones in listing order asked for in the background, so that wants, handovers and reads overlap and share transactions.
  *
- * <p>Each is asked for SHARED once, as the walk itself would: never one that was recalled from here a moment ago, none of a parent that is being changed here, and no
+ * <p>Each is asked for SHARED once, as the walk itself would: never one that was recalled from here a moment ago, none from a holder that vanished, none of a parent that is being changed here, and no
  * more than {@link #AHEAD} that the walker has not come to. One that is recalled before it was of use ends the readahead of its parent for a while. All with the monitor held.
  */
 final class Readahead {
     static final int AHEAD = 32;
     /** Asked for again when no more than this are left, so that they come in groups. */
     private static final int REFILL_AT = 16;
-    private static final int MISSES = 2;
+    private static final int MISSES = 3;
     /** Names looked at in one go: a parent can have many that are no directories. */
     private static final int SCAN = 512;
     private static final int MAX_WALKS = 64;

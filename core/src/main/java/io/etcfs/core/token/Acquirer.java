@@ -114,6 +114,9 @@ final class Acquirer {
                     }
                 }
                 Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen.owner()));
+                if (takesFromVanished(decision, wanted) && noLongerIfAhead(d)) {
+                    break;
+                }
                 Grant.Seen before = seen;
                 seen = null;
                 if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d, held)) {
@@ -172,6 +175,20 @@ final class Acquirer {
                 monitor.unlock();
             }
         }
+    }
+
+    private static boolean takesFromVanished(Grant.Decision decision, Mode wanted) {
+        return decision instanceof Grant.Grace || decision instanceof Grant.Ask(Mode mode, Owner owner) && mode != wanted;
+    }
+
+    /** True: nobody waits for it, and it is not wanted any more. */
+    private boolean noLongerIfAhead(Domain d) {
+        return monitor.with(() -> {
+            if (d.demandAhead) {
+                d.demand = Mode.NONE;
+            }
+            return d.demandAhead;
+        });
     }
 
     /** What the watch saw handed to us, if it is what is wanted: tried once, without looking first. Monitor held. */

@@ -239,6 +239,7 @@ public final class Tokens {
             d.events++;
         }
         d.demandUntilNs = now + DEMAND_NS;
+        d.demandAhead = false;
         startAcquire(d);
     }
 
@@ -252,6 +253,7 @@ public final class Tokens {
             return false;
         }
         demand(d, Mode.SHARED);
+        d.demandAhead = true;
         return d.acquiring;
     }
 
