@@ -33,6 +33,11 @@ final class Op {
     /** Somebody changed the file's size meanwhile. */
     boolean sizeChanged;
     List<Op> holesMeanwhile = List.of();
+    /**
+     * Another process of the machine was changing what this looked at, and the kernel had not heard the answer: what it remembers from before and what the daemon
+     * says already may both be seen, as on a local filesystem between a change and the dentry's.
+     */
+    boolean changedHereMeanwhile;
 
     Op(Kind kind, String process, long ino, String name, long ino2, String name2, long offset, long length, byte[] data) {
         this.kind = kind;
@@ -54,6 +59,23 @@ final class Op {
             }
         }
         return false;
+    }
+
+    boolean overlaps(Op other) {
+        return called < other.returned && other.called < returned;
+    }
+
+    /** On the same machine, whatever daemon it has. */
+    boolean besides(Op other) {
+        return other != this && process.substring(0, process.indexOf('.')).equals(other.process.substring(0, other.process.indexOf('.'))) && overlaps(other);
+    }
+
+    /** Whether it changes what a {@link Kind#LOOKUP} or {@link Kind#STAT} shows. Which inode a removed name was of is not known here. */
+    boolean mayChange(Op look) {
+        if (look.kind == Kind.LOOKUP) {
+            return changes() && (ino == look.ino && look.name.equals(name) || ino2 == look.ino && look.name.equals(name2));
+        }
+        return changes() && (ino == look.ino || ino2 == look.ino || kind == Kind.UNLINK || kind == Kind.RMDIR || kind == Kind.RENAME);
     }
 
     boolean refused(Errno... some) {

@@ -157,6 +157,9 @@ final class Reference {
             Reference done = effect(op);
             return done == null ? this : done;
         }
+        if (op.changedHereMeanwhile) {
+            return this;
+        }
         return switch (op.kind) {
             case LOOKUP -> op.refused(Errno.ENOENT, Errno.ESTALE) ? livingDirectory(op.ino) && name(op.ino, op.name) != 0 ? null : this
                     : op.error == null && name(op.ino, op.name) == op.resultIno ? this : null;

@@ -554,6 +554,11 @@ public final class World {
                 read.sizeChanged = epoch.stream().anyMatch(w -> w.ino == read.ino && w.changesSize() && w.called < read.returned && (w.unknown() || w.returned > read.called));
             }
         }
+        for (Op look : epoch) {
+            if (look.kind == Op.Kind.LOOKUP || look.kind == Op.Kind.STAT) {
+                look.changedHereMeanwhile = epoch.stream().anyMatch(o -> look.besides(o) && o.mayChange(look));
+            }
+        }
         List<String> gone = new ArrayList<>(new TreeSet<>(ended));
         List<List<Op>> mayBeLost = new ArrayList<>();
         for (String process : gone) {
