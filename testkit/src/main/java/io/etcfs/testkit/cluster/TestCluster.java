@@ -15,18 +15,12 @@ import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
-import io.etcfs.core.store.WatchEvent;
-import io.etcfs.core.store.WatchListener;
 import io.etcfs.testkit.device.MemoryDevice;
 import io.etcfs.testkit.store.MemoryStore;
 import io.etcfs.testkit.store.MonotonicClock;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Random;
-import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** A filesystem of several nodes in this process. */
@@ -50,10 +44,22 @@ public final class TestCluster implements AutoCloseable {
     public TestCluster(long deviceBytes) {
         store = new MemoryStore(clock, tasks);
         device = new MemoryDevice(deviceBytes);
-        superblock = Super.newBuilder().setFormatVersion(1).setName(NAME).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
-                .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
+        superblock = superblock(NAME, deviceBytes);
         Keys keys = new Keys(NAME);
         history = new History(store, keys);
+        format(store, superblock);
+        store.watch(keys.locks(), keys.locks().prefixEnd(), 1, new Exclusion(keys, stopped::add));
+    }
+
+    /** The superblock of a filesystem for tests, with arenas of 16 MiB. */
+    public static Super superblock(String name, long deviceBytes) {
+        return Super.newBuilder().setFormatVersion(1).setName(name).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
+                .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
+    }
+
+    /** Makes the filesystem: all its first records. */
+    public static void format(MetadataStore store, Super superblock) {
+        Keys keys = new Keys(superblock.getName());
         Inode root = new Inode(1, 1);
         root.mode = Inode.DIRECTORY | 0755;
         root.nlink = 2;
@@ -64,36 +70,6 @@ public final class TestCluster implements AutoCloseable {
         } catch (StoreRejectedException e) {
             throw new IllegalStateException(e);
         }
-        watchExclusion(keys);
-    }
-
-    /** Follows the lock keys and notes every revision at which an exclusive token is not alone. */
-    private void watchExclusion(Keys keys) {
-        Map<Long, Set<Keys.LockKey>> held = new HashMap<>();
-        store.watch(keys.locks(), keys.locks().prefixEnd(), 1, new WatchListener() {
-            @Override
-            public void changed(long revision, List<WatchEvent> events) {
-                Set<Long> touched = new HashSet<>();
-                for (WatchEvent e : events) {
-                    Keys.LockKey k = keys.parseLock(e.keyValue().key());
-                    Set<Keys.LockKey> holders = held.computeIfAbsent(k.res(), r -> new HashSet<>());
-                    if (e.kind() == WatchEvent.Kind.PUT) {
-                        holders.add(k);
-                    } else {
-                        holders.remove(k);
-                    }
-                    touched.add(k.res());
-                }
-                for (long res : touched) {
-                    if (held.get(res).size() > 1 && held.get(res).stream().anyMatch(Keys.LockKey::exclusive)) {
-                        stopped.add("revision " + revision + ": token " + res + " is held as " + held.get(res));
-                    }
-                }
-            }
-
-            @Override
-            public void resynced(long revision) {}
-        });
     }
 
     public ClusterNode start(String name) throws StartException {

@@ -12,6 +12,7 @@ import java.util.Set;
 final class Linearizer {
     private static final int MAX_STATES = 200_000;
 
+    private final Reference start;
     private final List<Op> ops;
     private final Reference stored;
     private final Set<State> seen = new HashSet<>();
@@ -22,12 +23,13 @@ final class Linearizer {
     private record State(BitSet done, Reference at) {}
 
     /** @param stored what it has to end at, or null */
-    Linearizer(List<Op> ops, Reference stored) {
+    Linearizer(Reference start, List<Op> ops, Reference stored) {
+        this.start = start;
         this.ops = ops;
         this.stored = stored;
     }
 
-    boolean from(Reference start) {
+    boolean found() {
         return search(new BitSet(ops.size()), start);
     }
 

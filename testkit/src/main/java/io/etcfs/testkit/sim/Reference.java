@@ -17,8 +17,6 @@ final class Reference {
     private static final class Node {
         boolean directory;
         int nlink;
-        /** Handles on any node. */
-        int opens;
         Map<String, Long> names = Map.of();
         byte[] bytes = {};
 
@@ -26,7 +24,6 @@ final class Reference {
             Node n = new Node();
             n.directory = directory;
             n.nlink = nlink;
-            n.opens = opens;
             n.names = names;
             n.bytes = bytes;
             return n;
@@ -35,12 +32,6 @@ final class Reference {
         Node linked(int by) {
             Node n = copy();
             n.nlink += by;
-            return n;
-        }
-
-        Node opened(int by) {
-            Node n = copy();
-            n.opens += by;
             return n;
         }
 
@@ -69,12 +60,12 @@ final class Reference {
 
         @Override
         public int hashCode() {
-            return ((nlink * 31 + opens) * 31 + names.hashCode()) * 31 + Arrays.hashCode(bytes);
+            return (nlink * 31 + names.hashCode()) * 31 + Arrays.hashCode(bytes);
         }
 
         @Override
         public boolean equals(Object o) {
-            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.opens == opens && n.names.equals(names) && Arrays.equals(n.bytes, bytes);
+            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.names.equals(names) && Arrays.equals(n.bytes, bytes);
         }
     }
 
@@ -100,12 +91,12 @@ final class Reference {
         return new Reference(nodes, lostWrites);
     }
 
-    /** As another node or a restarted one finds it: nobody has anything open. */
-    Reference closed() {
+    /** What has a name: all else goes once nobody has it open. */
+    private Reference named() {
         Map<Long, Node> all = new HashMap<>();
         nodes.forEach((ino, n) -> {
             if (n.nlink > 0) {
-                all.put(ino, n.opened(-n.opens));
+                all.put(ino, n);
             }
         });
         return new Reference(all, List.of());
@@ -173,7 +164,7 @@ final class Reference {
                     // An inode without a name is not opened any more, whoever has it open.
                     yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
                 }
-                yield n != null && !n.directory ? effect(op) : null;
+                yield n != null && !n.directory ? this : null;
             }
             case CREATE, MKDIR -> {
                 if (op.error == null) {
@@ -212,8 +203,7 @@ final class Reference {
                 }
                 yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
             }
-            case FSYNC -> op.error == null ? this : null;
-            case CLOSE -> op.error == null ? effect(op) : null;
+            case FSYNC, CLOSE -> op.error == null ? this : null;
         };
     }
 
@@ -329,7 +319,6 @@ final class Reference {
                 Node made = new Node();
                 made.directory = op.kind == Op.Kind.MKDIR;
                 made.nlink = made.directory ? 2 : 1;
-                made.opens = made.directory ? 0 : 1;
                 return set(op.ino, n.with(op.name, op.resultIno).linked(made.directory ? 1 : 0), op.resultIno, made);
             }
             case LINK -> {
@@ -348,12 +337,6 @@ final class Reference {
             }
             case RENAME -> {
                 return renamed(op);
-            }
-            case OPEN -> {
-                return n == null ? null : set(op.ino, n.opened(1));
-            }
-            case CLOSE -> {
-                return n == null || n.opens == 0 ? this : set(op.ino, n.opened(-1));
             }
             case WRITE -> {
                 return n == null ? null : set(op.ino, n.written((int) op.offset, op.data));
@@ -408,7 +391,7 @@ final class Reference {
 
     /** Whether what is stored is this, and if not, what is different. Bytes that lost writes may have left count as either. */
     String difference(Reference stored) {
-        Reference mine = closed();
+        Reference mine = named();
         if (!mine.nodes.keySet().equals(stored.nodes.keySet())) {
             return "inodes " + new java.util.TreeSet<>(mine.nodes.keySet()) + " expected, stored are " + new java.util.TreeSet<>(stored.nodes.keySet());
         }

@@ -8,12 +8,12 @@ import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
+import io.etcfs.testkit.cluster.Exclusion;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /**
@@ -22,20 +22,21 @@ import java.util.function.Consumer;
  */
 final class Rules implements WatchListener {
     private final Keys keys;
-    private Consumer<String> broken;
-    private final Map<Long, Set<Keys.LockKey>> held = new HashMap<>();
+    private final Consumer<String> broken;
+    private final Exclusion exclusion;
     /** By session key: the incarnation of the process whose session it is. */
     private final Map<String, String> sessions = new HashMap<>();
     private final Map<String, Long> lastBatch = new HashMap<>();
     private final Map<String, Set<String>> incarnations = new HashMap<>();
     private final Set<String> fenced = new HashSet<>();
 
-    Rules(Keys keys) {
+    Rules(Keys keys, Consumer<String> broken) {
         this.keys = keys;
+        this.broken = broken;
+        this.exclusion = new Exclusion(keys, broken);
     }
 
-    void watch(MetadataStore store, Consumer<String> onBroken) {
-        broken = onBroken;
+    void watch(MetadataStore store) {
         store.watch(keys.prefix(), keys.prefix().prefixEnd(), 1, this);
     }
 
@@ -47,22 +48,13 @@ final class Rules implements WatchListener {
 
     @Override
     public void changed(long revision, List<WatchEvent> events) {
-        Map<Long, Boolean> touched = new TreeMap<>();
+        exclusion.changed(revision, events);
         try {
             for (WatchEvent e : events) {
                 KeyValue kv = e.keyValue();
                 boolean put = e.kind() == WatchEvent.Kind.PUT;
                 String node;
-                if (kv.key().startsWith(keys.locks())) {
-                    Keys.LockKey k = keys.parseLock(kv.key());
-                    Set<Keys.LockKey> holders = held.computeIfAbsent(k.res(), r -> new HashSet<>());
-                    if (put) {
-                        holders.add(k);
-                    } else {
-                        holders.remove(k);
-                    }
-                    touched.put(k.res(), true);
-                } else if ((node = node(kv, "session:")) != null) {
+                if ((node = node(kv, "session:")) != null) {
                     if (put) {
                         String incarnation = Session.parseFrom(kv.value()).getIncarnation();
                         sessions.put(node, incarnation);
@@ -78,12 +70,6 @@ final class Rules implements WatchListener {
             }
         } catch (InvalidProtocolBufferException e) {
             throw new IllegalStateException(e);
-        }
-        for (long res : touched.keySet()) {
-            Set<Keys.LockKey> holders = held.get(res);
-            if (holders.size() > 1 && holders.stream().anyMatch(Keys.LockKey::exclusive)) {
-                broken.accept("revision " + revision + ": token " + res + " is held as " + holders);
-            }
         }
     }
 

@@ -111,11 +111,6 @@ final class SimKernel implements KernelCache {
         return known(ino).directory;
     }
 
-    boolean knows(long ino) {
-        Known k = inodes.get(ino);
-        return k != null && k.lookups > 0;
-    }
-
     private long lateNs() {
         return weather.has(Weather.Kind.SLOW_KERNEL) && random.nextInt(4) == 0 ? random.nextLong(25 * MS) : random.nextLong(20_000);
     }

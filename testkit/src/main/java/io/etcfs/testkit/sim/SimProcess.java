@@ -39,10 +39,6 @@ final class SimProcess implements Executor, Tasks, Clock {
         return dead;
     }
 
-    boolean isPaused() {
-        return paused;
-    }
-
     void pause() {
         paused = true;
     }

@@ -1,19 +1,15 @@
 package io.etcfs.testkit.sim;
 
-import com.google.protobuf.ByteString;
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.check.Checker;
 import io.etcfs.core.check.Finding;
 import io.etcfs.core.check.Kind;
 import io.etcfs.core.check.Severity;
-import io.etcfs.core.device.BlockDevice;
-import io.etcfs.core.domain.Inode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fault.Rare;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
-import io.etcfs.core.record.proto.Counter;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.store.Compare;
@@ -21,6 +17,7 @@ import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
+import io.etcfs.testkit.cluster.TestCluster;
 import io.etcfs.testkit.store.MemoryStore;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -46,7 +43,6 @@ import java.util.TreeSet;
 public final class World {
     static final String NAME = "sim";
     private static final long DEVICE_BYTES = 256L << 20;
-    private static final long ARENA_BYTES = 16L << 20;
     private static final long MS = 1_000_000L;
     private static final long PATIENCE_NS = 300_000 * MS;
     /** An operation that was called in an outage may end 20 s after that, and be one that waited behind another. */
@@ -128,8 +124,7 @@ public final class World {
         this.store = new MemoryStore(etcd, etcd, new MemoryStore.Settings(d.maxTxnOps(), d.maxRequestBytes(), d.minLeaseTtlSeconds(), leasesLateNs, d.quotaBytes()));
         this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), DEVICE_BYTES);
         this.programs = new SimProcess(scheduler, "programs", 0);
-        this.superblock = Super.newBuilder().setFormatVersion(1).setName(NAME).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(DEVICE_BYTES)
-                .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
+        this.superblock = TestCluster.superblock(NAME, DEVICE_BYTES);
     }
 
     public static Result run(Plan plan) {
@@ -186,33 +181,29 @@ public final class World {
     // ---- the run
 
     private String play() {
-        try {
-            format();
-            new Rules(keys).watch(store, problem -> {
-                if (broken == null) {
-                    broken = problem;
-                }
-            });
-            for (int i = 1; i <= plan.machines; i++) {
-                Machine m = new Machine(this, "n" + i, new Random(random.nextLong()));
-                m.network.calm();
-                machines.add(m);
-                m.mount();
+        TestCluster.format(store, superblock);
+        new Rules(keys, problem -> {
+            if (broken == null) {
+                broken = problem;
             }
-            if (!go(() -> machines.stream().allMatch(Machine::up), 60_000 * MS)) {
-                return problem("not all nodes are mounted");
-            }
-            watchDaemons();
-            for (int e = 1; e <= plan.epochs; e++) {
-                String failure = playEpoch(e);
-                if (failure != null) {
-                    return "epoch " + e + ": " + failure;
-                }
-            }
-            return leave();
-        } catch (StoreRejectedException e) {
-            throw new IllegalStateException(e);
+        }).watch(store);
+        for (int i = 1; i <= plan.machines; i++) {
+            Machine m = new Machine(this, "n" + i, new Random(random.nextLong()));
+            m.network.calm();
+            machines.add(m);
+            m.mount();
         }
+        if (!go(() -> machines.stream().allMatch(Machine::up), 60_000 * MS)) {
+            return problem("not all nodes are mounted");
+        }
+        watchDaemons();
+        for (int e = 1; e <= plan.epochs; e++) {
+            String failure = playEpoch(e);
+            if (failure != null) {
+                return "epoch " + e + ": " + failure;
+            }
+        }
+        return leave();
     }
 
     private String problem(String otherwise) {
@@ -227,15 +218,6 @@ public final class World {
 
     private boolean go(java.util.function.BooleanSupplier done, long forNs) {
         return scheduler.run(() -> broken != null || done.getAsBoolean(), scheduler.nowNs() + forNs) && broken == null;
-    }
-
-    private void format() throws StoreRejectedException {
-        Inode root = new Inode(1, 1);
-        root.mode = Inode.DIRECTORY | 0755;
-        root.nlink = 2;
-        root.parent = 1;
-        store.commit(new Txn(List.of(), List.of(io.etcfs.core.store.Op.put(keys.superblock(), superblock.toByteArray()), io.etcfs.core.store.Op.put(keys.inode(1, 1), root.encode()),
-                io.etcfs.core.store.Op.put(keys.inodeAllocCounter(), Counter.newBuilder().setNext(2).build().toByteArray()), io.etcfs.core.store.Op.put(keys.arenaAllocLog(), Counter.newBuilder().build().toByteArray())), List.of()), MS);
     }
 
     private String playEpoch(int number) {
@@ -573,7 +555,7 @@ public final class World {
                     return "no explanation within " + MAX_CUTS + " tries; the first one: " + first;
                 }
                 Linearizer l = linearizer(gone, mayBeLost, cut, stored);
-                if (l.from(start)) {
+                if (l.found()) {
                     return null;
                 }
                 first = first == null ? l.story() : first;
@@ -581,8 +563,6 @@ public final class World {
         }
         return first;
     }
-
-    private Reference start;
 
     /** What the daemon changed since its last fsync was called, in order. */
     private List<Op> mayBeLost(String process) {
@@ -634,8 +614,7 @@ public final class World {
                 left.add(o);
             }
         }
-        start = reference.withStrays(strays);
-        return new Linearizer(left, stored);
+        return new Linearizer(reference.withStrays(strays), left, stored);
     }
 
     /** An inode whose creation was not answered gets the number under which it was seen later, if it was. */
