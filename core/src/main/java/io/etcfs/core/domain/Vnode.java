@@ -1,6 +1,7 @@
 package io.etcfs.core.domain;
 
 import io.etcfs.core.fs.Attributes;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -50,6 +51,13 @@ public final class Vnode {
     /** Until when the kernel may believe attributes it was given (ns of the clock). */
     public long attributesUntilNs;
 
+    /** Where the kernel has it, if it is a directory: the name it was told last. */
+    public Place place;
+    /** Where it may have it still, as it can't always move it; the latest last. */
+    public List<Place> formerPlaces = List.of();
+    /** Those are being dropped, which is waited for until then (ns of the clock); 0: they are not. */
+    public long dropsUntilNs;
+
     /** A removed directory is answered from its last attributes while the kernel remembers it. */
     public Attributes lastAttributes;
 
@@ -60,6 +68,9 @@ public final class Vnode {
 
     /** Requests of the kernel that wait for a token and may hold pages of it locked. */
     public List<WaitingRange> waiting = List.of();
+
+    /** A name in a directory. */
+    public record Place(long parent, ByteBuffer name) {}
 
     /** Bytes {@code [from, to)} of a READ or WRITE that waits. */
     public record WaitingRange(long from, long to, boolean write) {
@@ -77,6 +88,12 @@ public final class Vnode {
         private boolean partial() {
             return to % PAGE != 0 || from % PAGE != 0 && to - from <= PAGE;
         }
+    }
+
+    /** The kernel has given it back. */
+    public void noPlace() {
+        place = null;
+        formerPlaces = List.of();
     }
 
     public NavigableMap<Long, byte[]> sideBufferForChange() {

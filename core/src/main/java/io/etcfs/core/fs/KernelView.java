@@ -80,6 +80,9 @@ final class KernelView {
 
     /** Asks the kernel to give back what it does not use; nothing waits for that. */
     void prune(List<Long> inos) {
+        if (kernel == null) {
+            return;
+        }
         for (int i = 0; i < inos.size(); i += MAX_PRUNED) {
             kernel.prune(inos.subList(i, Math.min(inos.size(), i + MAX_PRUNED)).stream().mapToLong(Long::longValue).toArray(), () -> {});
         }
@@ -283,6 +286,31 @@ final class KernelView {
                 monitor.unlock();
             }
         }
+    }
+
+    /**
+     * Makes the kernel drop names that are not the directory's any more. Such a name can be in a directory that is locked for the request that asks: then it is
+     * dropped when that has its answer. Monitor held.
+     *
+     * @return true: nothing is to be waited for
+     */
+    boolean dropPlaces(Vnode v, List<Vnode.Place> places) {
+        if (kernel == null) {
+            return true;
+        }
+        long untilNs = monitor.nowNs() + NOTIFY_NS;
+        v.dropsUntilNs = untilNs;
+        int[] left = {places.size()};
+        for (Vnode.Place p : places) {
+            kernel.invalidateEntry(p.parent(), p.name().array(), false, () -> monitor.with(() -> {
+                if (--left[0] == 0 && v.dropsUntilNs == untilNs) {
+                    v.dropsUntilNs = 0;
+                    monitor.changed();
+                }
+                return null;
+            }));
+        }
+        return v.dropsUntilNs == 0;
     }
 
     // ---- pages

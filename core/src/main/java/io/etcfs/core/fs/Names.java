@@ -51,6 +51,9 @@ final class Names {
             if (i == null) {
                 throw new FsException(Errno.EIO);
             }
+            if (e.isDirectory() && !namespace.placeSettled(d, e)) {
+                throw Blocked.INSTANCE;
+            }
             Operations.Entry entry = namespace.entry(call, d, e, i);
             if (i.isRegular()) {
                 node.vnodes().known(e.ino()).lookedUpNs = node.monitor().nowNs();
@@ -66,6 +69,7 @@ final class Names {
             if (v != null) {
                 v.lookups = Math.max(0, v.lookups - count);
                 if (v.lookups == 0) {
+                    v.noPlace();
                     openFiles.forgotten(v);
                 }
                 node.vnodes().dropIfUnused(v);

@@ -17,10 +17,12 @@ final class Namespace {
 
     private final Node node;
     private final OpenFiles openFiles;
+    private final Places places;
 
     Namespace(Node node, OpenFiles openFiles) {
         this.node = node;
         this.openFiles = openFiles;
+        this.places = new Places(node);
     }
 
     static void checkName(byte[] name) throws FsException {
@@ -100,7 +102,23 @@ final class Namespace {
         long entryValid = node.view().grantName(call, dir, e.name());
         long attributesValid = node.view().grantAttributes(call, home, v);
         v.lastAttributes = e.isDirectory() ? inode.attributes() : null;
+        if (e.isDirectory()) {
+            places.told(v, dir, e.name());
+        }
         return new Operations.Entry(e.ino(), 0, inode.attributes(), entryValid, attributesValid);
+    }
+
+    /** False: the kernel is being made to drop another place of this directory, which is waited for a little. */
+    boolean placeSettled(Domain dir, Dirent e) {
+        Vnode v = node.vnodes().known(e.ino());
+        return v == null || places.settled(v, dir, e.name());
+    }
+
+    /** The kernel moves a name itself, when this operation is answered. */
+    void moved(Dirent e, Domain to, byte[] name) {
+        if (e.isDirectory()) {
+            places.moved(e.ino(), to, name);
+        }
     }
 
     void touchDirectory(Domain d, Inode dir, long nowNs) {

@@ -167,6 +167,10 @@ final class Renames {
             }
             reparent(moved, fromDir, toDir, to.id);
         }
+        namespace.moved(source, to, newName);
+        if (exchange) {
+            namespace.moved(target, from, name);
+        }
         moved.ctimeNs = nowNs;
         node.journal().changed(sourceHome, moved, true);
         namespace.touchDirectory(from, fromDir, nowNs);
