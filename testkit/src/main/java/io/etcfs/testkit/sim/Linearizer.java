@@ -1,5 +1,6 @@
 package io.etcfs.testkit.sim;
 
+import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
@@ -14,7 +15,8 @@ final class Linearizer {
 
     private final Reference start;
     private final List<Op> ops;
-    private final Reference stored;
+    private final Set<Long> unclaimed;
+    private final List<Reference> stored;
     private final Set<State> seen = new HashSet<>();
     private int furthest;
     private Op stuckAt;
@@ -22,10 +24,14 @@ final class Linearizer {
 
     private record State(BitSet done, Reference at) {}
 
-    /** @param stored what it has to end at, or null */
-    Linearizer(Reference start, List<Op> ops, Reference stored) {
+    /**
+     * @param unclaimed numbers that inodes made by operations without an answer may have
+     * @param stored    what it has to end at: each of them
+     */
+    Linearizer(Reference start, List<Op> ops, Set<Long> unclaimed, List<Reference> stored) {
         this.start = start;
         this.ops = ops;
+        this.unclaimed = unclaimed;
         this.stored = stored;
     }
 
@@ -57,7 +63,10 @@ final class Linearizer {
             stuckAt = first;
         }
         if (!left) {
-            String d = stored == null ? null : at.difference(stored);
+            String d = null;
+            for (int i = 0; i < stored.size() && d == null; i++) {
+                d = at.difference(stored.get(i));
+            }
             if (d == null) {
                 return true;
             }
@@ -73,17 +82,36 @@ final class Linearizer {
                 if (op.called > firstReturn || op.unknown() != (pass == 1)) {
                     continue;
                 }
-                Reference next = at.after(op);
-                if (next == null || op.unknown() && next == at) {
-                    continue;
-                }
                 done.set(i);
-                if (search(done, next)) {
-                    return true;
+                for (Reference next : after(op, at)) {
+                    if (search(done, next)) {
+                        return true;
+                    }
                 }
                 done.clear(i);
             }
         }
         return false;
+    }
+
+    /** The states that it may lead to: one or none, but for an inode of which nobody knows the number. */
+    private List<Reference> after(Op op, Reference at) {
+        if (!op.unknown() || !op.makes()) {
+            Reference next = at.after(op);
+            return next == null || op.unknown() && next == at ? List.of() : List.of(next);
+        }
+        List<Reference> all = new ArrayList<>();
+        for (long ino : unclaimed) {
+            add(all, at.made(op, ino));
+        }
+        // Nobody has seen it before it was gone again.
+        add(all, at.made(op, at.unusedNumber()));
+        return all;
+    }
+
+    private static void add(List<Reference> all, Reference made) {
+        if (made != null) {
+            all.add(made);
+        }
     }
 }

@@ -99,6 +99,25 @@ final class Op {
         };
     }
 
+    /** Known to have changed something. */
+    boolean changed() {
+        return changes() && !unknown() && error == null;
+    }
+
+    /** Changes bytes in a range. */
+    boolean writes() {
+        return kind == Kind.WRITE || kind == Kind.APPEND || kind == Kind.PUNCH;
+    }
+
+    /** Of what a WRITE or PUNCH writes. */
+    long end() {
+        return offset + (kind == Kind.PUNCH ? length : data.length);
+    }
+
+    boolean makes() {
+        return kind == Kind.CREATE || kind == Kind.MKDIR;
+    }
+
     boolean changesSize() {
         return kind == Kind.WRITE || kind == Kind.APPEND || kind == Kind.TRUNCATE;
     }

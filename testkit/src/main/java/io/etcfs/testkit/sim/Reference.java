@@ -1,6 +1,8 @@
 package io.etcfs.testkit.sim;
 
+import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.fs.Errno;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -71,7 +73,7 @@ final class Reference {
 
     /** With those that have no name any more: what has them open, or only remembers them, may go on with them or be refused. */
     private final Map<Long, Node> nodes;
-    /** Bytes that lost writes (and zeros that lost holes) may have left in place: each may be read where it is, or not. */
+    /** Bytes that lost writes (and zeros that lost holes and truncations) may have left in place: each may be read where it is, or not. */
     private final List<Op> strays;
 
     private Reference(Map<Long, Node> nodes, List<Op> strays) {
@@ -87,8 +89,11 @@ final class Reference {
         return new Reference(Map.of(1L, root), List.of());
     }
 
-    Reference withStrays(List<Op> lostWrites) {
-        return new Reference(nodes, lostWrites);
+    /** The same, where those may have left something, too. */
+    Reference withStrays(List<Op> lost) {
+        List<Op> all = new ArrayList<>(strays);
+        all.addAll(lost);
+        return new Reference(nodes, all);
     }
 
     /** What has a name: all else goes once nobody has it open. */
@@ -168,7 +173,7 @@ final class Reference {
             }
             case CREATE, MKDIR -> {
                 if (op.error == null) {
-                    yield livingDirectory(op.ino) && name(op.ino, op.name) == 0 && !nodes.containsKey(op.resultIno) ? effect(op) : null;
+                    yield made(op, op.resultIno);
                 }
                 yield op.refused(Errno.EEXIST) ? name(op.ino, op.name) != 0 ? this : null : op.refused(Errno.ENOENT, Errno.ESTALE) && !livingDirectory(op.ino) ? this : null;
             }
@@ -252,6 +257,11 @@ final class Reference {
                 if (value == 0 && at >= w.offset && at < w.offset + w.length) {
                     return true;
                 }
+            } else if (w.ino == ino && w.kind == Op.Kind.TRUNCATE) {
+                // Not behind that block: the others are freed, and used again only when that is published.
+                if (value == 0 && at >= w.length && at / BlockDevice.BLOCK_BYTES == w.length / BlockDevice.BLOCK_BYTES) {
+                    return true;
+                }
             } else if (w.ino == ino) {
                 long from = w.kind == Op.Kind.APPEND ? Long.MIN_VALUE : w.offset;
                 if (w.kind == Op.Kind.APPEND && indexOf(w.data, value) || at >= from && at < from + w.data.length && w.data[(int) (at - from)] == value) {
@@ -313,13 +323,7 @@ final class Reference {
         Node n = nodes.get(op.ino);
         switch (op.kind) {
             case CREATE, MKDIR -> {
-                if (!livingDirectory(op.ino) || name(op.ino, op.name) != 0 || op.resultIno == 0) {
-                    return null;
-                }
-                Node made = new Node();
-                made.directory = op.kind == Op.Kind.MKDIR;
-                made.nlink = made.directory ? 2 : 1;
-                return set(op.ino, n.with(op.name, op.resultIno).linked(made.directory ? 1 : 0), op.resultIno, made);
+                return made(op, op.resultIno);
             }
             case LINK -> {
                 if (n == null || n.nlink == 0 || !livingDirectory(op.ino2) || name(op.ino2, op.name2) != 0) {
@@ -357,6 +361,22 @@ final class Reference {
         }
     }
 
+    /** The state after CREATE or MKDIR made an inode with that number; null: it can't have. */
+    Reference made(Op op, long ino) {
+        if (!livingDirectory(op.ino) || name(op.ino, op.name) != 0 || nodes.containsKey(ino)) {
+            return null;
+        }
+        Node made = new Node();
+        made.directory = op.kind == Op.Kind.MKDIR;
+        made.nlink = made.directory ? 2 : 1;
+        return set(op.ino, nodes.get(op.ino).with(op.name, ino).linked(made.directory ? 1 : 0), ino, made);
+    }
+
+    /** One that no inode has, or can have. */
+    long unusedNumber() {
+        return nodes.keySet().stream().mapToLong(Long::longValue).filter(ino -> ino < 0).min().orElse(0) - 1;
+    }
+
     private Reference renamed(Op op) {
         long ino = name(op.ino, op.name);
         long over = name(op.ino2, op.name2);
@@ -382,11 +402,6 @@ final class Reference {
 
     Set<Long> inodes() {
         return nodes.keySet();
-    }
-
-    List<Long> named(long dir, String name) {
-        long ino = name(dir, name);
-        return ino == 0 ? List.of() : List.of(ino);
     }
 
     /** Whether what is stored is this, and if not, what is different. Bytes that lost writes may have left count as either. */

@@ -47,7 +47,6 @@ public final class World {
     private static final long PATIENCE_NS = 300_000 * MS;
     /** An operation that was called in an outage may end 20 s after that, and be one that waited behind another. */
     private static final long PATIENCE_AFTER_NS = 45_000 * MS;
-    private static final int MAX_CUTS = 20_000;
 
     /** How large a run is. What it does follows from the seed. */
     public record Plan(long seed, Set<Weather.Kind> weather, Set<Rare> rare, Set<Fault> broken, int machines, int epochs, int operations) {
@@ -257,7 +256,7 @@ public final class World {
         }
         List<KeyValue> stored = Stored.keys(store, keys);
         Reference now = Stored.read(stored, keys, disk);
-        failure = explain(now);
+        failure = new Explanation(reference, epoch, ended, List.of(now)).missing();
         reference = now;
         return failure != null ? failure : check(stored, false);
     }
@@ -524,132 +523,5 @@ public final class World {
             }
         }
         return null;
-    }
-
-    // ---- the explanation
-
-    private String explain(Reference stored) {
-        nameTheUnseen(stored);
-        for (Op read : epoch) {
-            if (read.kind == Op.Kind.READ) {
-                read.holesMeanwhile = epoch.stream().filter(p -> p.kind == Op.Kind.PUNCH && p.ino == read.ino && p.called < read.returned && (p.unknown() || p.returned > read.called)).toList();
-                read.sizeChanged = epoch.stream().anyMatch(w -> w.ino == read.ino && w.changesSize() && w.called < read.returned && (w.unknown() || w.returned > read.called));
-            }
-        }
-        for (Op look : epoch) {
-            if (look.kind == Op.Kind.LOOKUP || look.kind == Op.Kind.STAT) {
-                look.changedHereMeanwhile = epoch.stream().anyMatch(o -> look.besides(o) && o.mayChange(look));
-            }
-        }
-        List<String> gone = new ArrayList<>(new TreeSet<>(ended));
-        List<List<Op>> mayBeLost = new ArrayList<>();
-        for (String process : gone) {
-            mayBeLost.add(mayBeLost(process));
-        }
-        String first = null;
-        int tried = 0;
-        int most = mayBeLost.stream().mapToInt(List::size).sum();
-        for (int lost = 0; lost <= most; lost++) {
-            for (int[] cut : cuts(mayBeLost, lost)) {
-                if (++tried > MAX_CUTS) {
-                    return "no explanation within " + MAX_CUTS + " tries; the first one: " + first;
-                }
-                Linearizer l = linearizer(gone, mayBeLost, cut, stored);
-                if (l.found()) {
-                    return null;
-                }
-                first = first == null ? l.story() : first;
-            }
-        }
-        return first;
-    }
-
-    /** What the daemon changed since its last fsync was called, in order. */
-    private List<Op> mayBeLost(String process) {
-        long fsyncCalled = epoch.stream().filter(o -> o.process.equals(process) && o.kind == Op.Kind.FSYNC && !o.unknown() && o.error == null)
-                .mapToLong(o -> o.called).max().orElse(0);
-        return epoch.stream().filter(o -> o.process.equals(process) && o.changes() && !o.unknown() && o.error == null && o.returned > fsyncCalled).toList();
-    }
-
-    /** All ways to lose so many in all, the last ones of each. */
-    private static List<int[]> cuts(List<List<Op>> mayBeLost, int lost) {
-        List<int[]> all = new ArrayList<>();
-        cuts(mayBeLost, lost, 0, new int[mayBeLost.size()], all);
-        return all;
-    }
-
-    private static void cuts(List<List<Op>> mayBeLost, int left, int at, int[] cut, List<int[]> all) {
-        if (at == cut.length) {
-            if (left == 0) {
-                all.add(cut.clone());
-            }
-            return;
-        }
-        for (int n = 0; n <= Math.min(left, mayBeLost.get(at).size()); n++) {
-            cut[at] = n;
-            cuts(mayBeLost, left - n, at + 1, cut, all);
-        }
-    }
-
-    private Linearizer linearizer(List<String> gone, List<List<Op>> mayBeLost, int[] cut, Reference stored) {
-        Set<Op> lost = new HashSet<>();
-        Map<String, Long> firstLost = new HashMap<>();
-        for (int i = 0; i < cut.length; i++) {
-            List<Op> all = mayBeLost.get(i);
-            List<Op> some = all.subList(all.size() - cut[i], all.size());
-            lost.addAll(some);
-            if (!some.isEmpty()) {
-                firstLost.put(gone.get(i), some.getFirst().called);
-            }
-        }
-        List<Op> left = new ArrayList<>();
-        List<Op> strays = new ArrayList<>();
-        for (Op o : epoch) {
-            boolean write = o.kind == Op.Kind.WRITE || o.kind == Op.Kind.APPEND || o.kind == Op.Kind.PUNCH;
-            if (write && (lost.contains(o) || o.unknown())) {
-                strays.add(o);
-            }
-            // What it saw after the first thing that is lost may have been seen with it.
-            if (!lost.contains(o) && o.called <= firstLost.getOrDefault(o.process, Long.MAX_VALUE)) {
-                left.add(o);
-            }
-        }
-        return new Linearizer(reference.withStrays(strays), left, stored);
-    }
-
-    /** An inode whose creation was not answered gets the number under which it was seen later, if it was. */
-    private void nameTheUnseen(Reference stored) {
-        Set<Long> known = new HashSet<>();
-        epoch.stream().filter(o -> !o.unknown() && (o.kind == Op.Kind.CREATE || o.kind == Op.Kind.MKDIR)).forEach(o -> known.add(o.resultIno));
-        List<Op> unseen = new ArrayList<>();
-        for (Op o : epoch) {
-            if (!o.unknown() || o.kind != Op.Kind.CREATE && o.kind != Op.Kind.MKDIR) {
-                continue;
-            }
-            Set<Long> seen = new TreeSet<>();
-            for (Op s : epoch) {
-                if (s.kind == Op.Kind.LOOKUP && s.ino == o.ino && o.name.equals(s.name) && s.resultIno != 0) {
-                    seen.add(s.resultIno);
-                } else if (s.listing != null && s.ino == o.ino && s.listing.containsKey(o.name)) {
-                    seen.add(s.listing.get(o.name));
-                }
-            }
-            seen.addAll(stored.named(o.ino, o.name));
-            seen.removeIf(ino -> known.contains(ino) || reference.has(ino));
-            if (seen.isEmpty()) {
-                unseen.add(o);
-            } else {
-                o.resultIno = seen.iterator().next();
-                known.add(o.resultIno);
-            }
-        }
-        long synthetic = -1;
-        for (Op o : unseen) {
-            // It may have been renamed before anybody looked.
-            Set<Long> left = new TreeSet<>(stored.inodes());
-            left.removeIf(ino -> known.contains(ino) || reference.has(ino));
-            o.resultIno = left.isEmpty() ? synthetic-- : left.iterator().next();
-            known.add(o.resultIno);
-        }
     }
 }

@@ -1,0 +1,150 @@
+package io.etcfs.testkit.sim;
+
+import io.etcfs.core.device.BlockDevice;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+
+/**
+ * What may explain what programs saw and what is stored in the end: of each daemon that ended, some of its last operations are lost, and the others have an order that
+ * leads from where the filesystem was to what is stored.
+ */
+final class Explanation {
+    private static final int MAX_CUTS = 20_000;
+    /** Of a failure, how many tries are told. */
+    private static final int MAX_TOLD = 20;
+
+    private final Reference before;
+    private final List<Op> ops;
+    /** Daemons that ended. */
+    private final List<String> gone;
+    private final List<Reference> stored;
+    private final Set<Long> unclaimed;
+
+    /** @param stored what it has to end at: what is on the device, with and without the device's cache */
+    Explanation(Reference before, List<Op> ops, Collection<String> gone, List<Reference> stored) {
+        this.before = before;
+        this.ops = ops;
+        this.gone = new ArrayList<>(new TreeSet<>(gone));
+        this.stored = stored;
+        this.unclaimed = unclaimed();
+    }
+
+    /** Null: there is one. Else how far the first try came, then the others that came elsewhere. */
+    String missing() {
+        noteWhatGoesOnMeanwhile();
+        List<List<Op>> mayBeLost = gone.stream().map(this::mayBeLost).toList();
+        int most = mayBeLost.stream().mapToInt(List::size).sum();
+        Set<String> stories = new LinkedHashSet<>();
+        List<String> told = new ArrayList<>();
+        int tried = 0;
+        for (int lost = 0; lost <= most; lost++) {
+            for (int[] cut : cuts(mayBeLost, lost)) {
+                if (++tried > MAX_CUTS) {
+                    return "no explanation within " + MAX_CUTS + " tries; the first one: " + told.getFirst();
+                }
+                Linearizer l = linearizer(mayBeLost, cut);
+                if (l.found()) {
+                    return null;
+                }
+                if (told.size() < MAX_TOLD && stories.add(l.story())) {
+                    told.add(told.isEmpty() ? l.story() : "with the last " + Arrays.toString(cut) + " of " + gone + " lost: " + l.story());
+                }
+            }
+        }
+        return String.join("\n", told);
+    }
+
+    private void noteWhatGoesOnMeanwhile() {
+        for (Op read : ops) {
+            if (read.kind == Op.Kind.READ) {
+                read.holesMeanwhile = ops.stream().filter(p -> p.kind == Op.Kind.PUNCH && p.ino == read.ino && p.called < read.returned && (p.unknown() || p.returned > read.called)).toList();
+                read.sizeChanged = ops.stream().anyMatch(w -> w.ino == read.ino && w.changesSize() && w.called < read.returned && (w.unknown() || w.returned > read.called));
+            }
+        }
+        for (Op look : ops) {
+            if (look.kind == Op.Kind.LOOKUP || look.kind == Op.Kind.STAT) {
+                look.changedHereMeanwhile = ops.stream().anyMatch(o -> look.besides(o) && o.mayChange(look));
+            }
+        }
+    }
+
+    /** What the daemon changed since its last fsync was called, in order. */
+    private List<Op> mayBeLost(String process) {
+        long fsyncCalled = ops.stream().filter(o -> o.process.equals(process) && o.kind == Op.Kind.FSYNC && !o.unknown() && o.error == null)
+                .mapToLong(o -> o.called).max().orElse(0);
+        return ops.stream().filter(o -> o.process.equals(process) && o.changed() && o.returned > fsyncCalled).toList();
+    }
+
+    /** All ways to lose so many in all, the last ones of each. */
+    private static List<int[]> cuts(List<List<Op>> mayBeLost, int lost) {
+        List<int[]> all = new ArrayList<>();
+        cuts(mayBeLost, lost, 0, new int[mayBeLost.size()], all);
+        return all;
+    }
+
+    private static void cuts(List<List<Op>> mayBeLost, int left, int at, int[] cut, List<int[]> all) {
+        if (at == cut.length) {
+            if (left == 0) {
+                all.add(cut.clone());
+            }
+            return;
+        }
+        for (int n = 0; n <= Math.min(left, mayBeLost.get(at).size()); n++) {
+            cut[at] = n;
+            cuts(mayBeLost, left - n, at + 1, cut, all);
+        }
+    }
+
+    private Linearizer linearizer(List<List<Op>> mayBeLost, int[] cut) {
+        Set<Op> lost = new HashSet<>();
+        Map<String, Long> firstLost = new HashMap<>();
+        for (int i = 0; i < cut.length; i++) {
+            List<Op> all = mayBeLost.get(i);
+            List<Op> some = all.subList(all.size() - cut[i], all.size());
+            lost.addAll(some);
+            if (!some.isEmpty()) {
+                firstLost.put(gone.get(i), some.getFirst().called);
+            }
+        }
+        List<Op> notAsCalled = ops.stream().filter(o -> lost.contains(o) || o.unknown()).toList();
+        List<Op> strays = notAsCalled.stream().filter(o -> o.writes() || o.kind == Op.Kind.TRUNCATE && clearedInPlace(o, notAsCalled)).toList();
+        List<Op> left = ops.stream().filter(o -> !lost.contains(o) && !sawLost(o, firstLost.getOrDefault(o.process, Long.MAX_VALUE))).toList();
+        return new Linearizer(before.withStrays(strays), left, unclaimed, stored);
+    }
+
+    /** What was called after the first thing that is lost may have been seen with it, and so may what was still without an answer then; but what it changed has to be there. */
+    private static boolean sawLost(Op o, long firstLost) {
+        return o.called > firstLost || o.returned > firstLost && !o.unknown() && !o.changed();
+    }
+
+    /** Whether a truncation that is not there may have left zeros behind its end, up to the end of that block: the block goes to the device with what is written there or behind it. */
+    private static boolean clearedInPlace(Op truncation, List<Op> notAsCalled) {
+        long block = truncation.length / BlockDevice.BLOCK_BYTES * BlockDevice.BLOCK_BYTES;
+        return notAsCalled.stream().anyMatch(w -> w.writes() && w.process.equals(truncation.process) && w.ino == truncation.ino && w.called > truncation.called
+                && (w.kind == Op.Kind.APPEND || w.end() > block));
+    }
+
+    /** Numbers of inodes that are there and that nobody was told to have made: each is of one of the creations that were not answered, nobody can say of which. */
+    private Set<Long> unclaimed() {
+        Set<Long> numbers = new TreeSet<>();
+        stored.forEach(s -> numbers.addAll(s.inodes()));
+        for (Op o : ops) {
+            if (o.kind == Op.Kind.LOOKUP && o.resultIno != 0) {
+                numbers.add(o.resultIno);
+            } else if (o.listing != null) {
+                numbers.addAll(o.listing.values());
+            }
+        }
+        numbers.removeIf(before::has);
+        ops.stream().filter(o -> o.makes() && !o.unknown()).forEach(o -> numbers.remove(o.resultIno));
+        return numbers;
+    }
+}
