@@ -59,6 +59,8 @@ public enum Fault {
     FREED_BLOCK_AT_ONCE,
     /** A batch is published before its bytes are on the device. */
     PUBLISHED_BEFORE_FLUSH,
+    /** A token is taken from a holder that vanished while bytes that it wrote may be in the device's cache only. */
+    TAKEN_BEFORE_FLUSH,
     /** Shortening a file leaves what is behind its end valid. */
     VALID_NOT_LOWERED,
     /** Blocks in another node's arena are forgotten, not passed on to be freed. */

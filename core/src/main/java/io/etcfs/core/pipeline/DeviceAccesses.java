@@ -70,14 +70,19 @@ final class DeviceAccesses {
         } finally {
             monitor.unlock();
         }
-        if (device.hasVolatileCache()) {
-            device.flush();
-        }
+        flushCache();
         monitor.lock();
         try {
             flushed = Math.max(flushed, upTo);
         } finally {
             monitor.unlock();
+        }
+    }
+
+    /** Makes every write that returned durable, other nodes' included: this one's writes do not say whether there is anything to do. Without the monitor. */
+    void flushCache() throws DeviceException {
+        if (device.hasVolatileCache()) {
+            device.flush();
         }
     }
 

@@ -247,6 +247,11 @@ public final class Pipeline {
         device.flush();
     }
 
+    /** Makes durable all that is in the device's cache, whoever wrote it. Without the monitor. */
+    public void flushWhatOthersWrote() throws DeviceException {
+        device.flushCache();
+    }
+
     /** Monitor held. */
     public void beginDeviceAccess() {
         device.begin();

@@ -1,12 +1,14 @@
 package io.etcfs.core.token;
 
 import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.record.proto.Want;
 import io.etcfs.core.session.Guard;
 import io.etcfs.core.session.Session;
@@ -20,8 +22,10 @@ import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.TxnResult;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 
 /**
  * Getting tokens: a task for each resource asks for what is in demand, as long as somebody still wants it. Where others are in the way it puts a want, and looks
@@ -43,6 +47,8 @@ final class Acquirer {
     private final TokenRecords records;
     private final Recaller recaller;
     private long acquires;
+    /** By node: up to this session, all that vanished holders wrote is durable. */
+    private final Map<String, Long> flushed = new HashMap<>();
 
     Acquirer(Tokens tokens, Parts parts, TokenRecords records, Recaller recaller) {
         this.tokens = tokens;
@@ -119,6 +125,10 @@ final class Acquirer {
                 }
                 Grant.Seen before = seen;
                 seen = null;
+                if (decision instanceof Grant.Ask ask && ask.vanished() != null && !durable(ask.vanished())) {
+                    monitor.pause(RETRY_NS);
+                    continue;
+                }
                 if ((decision instanceof Grant.Adopt || decision instanceof Grant.Ask) && !mayAsk(d, held)) {
                     continue;
                 }
@@ -143,7 +153,7 @@ final class Acquirer {
                         }
                         awaitEvents(d, events, RETRY_NS);
                     }
-                    case Grant.Ask(Mode mode, Owner owner) -> {
+                    case Grant.Ask(Mode mode, Owner owner, SessionRef vanished) -> {
                         if (!polite(before, mode)) {
                             awaitEvents(d, events, Recaller.MIN_HOLD_NS);
                             // Only once: wants of waiters that stopped waiting must not hold others up.
@@ -178,7 +188,25 @@ final class Acquirer {
     }
 
     private static boolean takesFromVanished(Grant.Decision decision, Mode wanted) {
-        return decision instanceof Grant.Grace || decision instanceof Grant.Ask(Mode mode, Owner owner) && mode != wanted;
+        return decision instanceof Grant.Grace || decision instanceof Grant.Ask(Mode mode, Owner owner, SessionRef vanished) && mode != wanted;
+    }
+
+    /**
+     * Sees to it that whatever the vanished holder has written is durable: it may be in the device's cache only, and whoever takes the token has written nothing that
+     * would make its own fsync flush that. Before anybody else can be shown it; its session is gone, so its writes have ended. False: the device failed.
+     */
+    private boolean durable(SessionRef vanished) {
+        if (Fault.TAKEN_BEFORE_FLUSH.on() || monitor.with(() -> flushed.getOrDefault(vanished.getNode(), 0L) >= vanished.getSession())) {
+            return true;
+        }
+        try {
+            pipeline.flushWhatOthersWrote();
+        } catch (DeviceException e) {
+            LOG.log(System.Logger.Level.ERROR, "device flush failed, nothing is taken from {0}: {1}", vanished.getNode(), e.getMessage());
+            return false;
+        }
+        monitor.with(() -> flushed.merge(vanished.getNode(), vanished.getSession(), Math::max));
+        return true;
     }
 
     /** True: nobody waits for it, and it is not wanted any more. */

@@ -49,8 +49,8 @@ final class Grant {
     /** Nothing may be taken from a holder that vanished in the same outage as we did, until it had time to take back. */
     record Grace() implements Decision {}
 
-    /** Ask for it. {@code owner} is what to put with an EXCLUSIVE token. */
-    record Ask(Mode mode, Owner owner) implements Decision {}
+    /** Ask for it. {@code owner} is what to put with an EXCLUSIVE token; {@code vanished} the holder that it is taken from without having been given up, or null. */
+    record Ask(Mode mode, Owner owner, SessionRef vanished) implements Decision {}
 
     /**
      * @param newestSessions of nodes that are among the suspects, as far as read: a newer session clears older suspects of that node
@@ -83,7 +83,7 @@ final class Grant {
             return new Grace();
         }
         if (mode == Mode.SHARED) {
-            return new Ask(mode, null);
+            return new Ask(mode, null, null);
         }
         List<SessionRef> suspects = new ArrayList<>();
         if (owner != null) {
@@ -100,6 +100,7 @@ final class Grant {
         }
         // Epochs are revisions of etcd: a taker's is the one its reading was made at.
         long epoch = owner == null || foreignVanished ? seen.revision() : owner.getEpoch();
-        return new Ask(mode, Owner.newBuilder().setNode(node).setSession(session).setGeneration(generation).setEpoch(epoch).addAllSuspects(suspects).build());
+        return new Ask(mode, Owner.newBuilder().setNode(node).setSession(session).setGeneration(generation).setEpoch(epoch).addAllSuspects(suspects).build(),
+                vanished ? SessionRef.newBuilder().setNode(owner.getNode()).setSession(owner.getSession()).build() : null);
     }
 }

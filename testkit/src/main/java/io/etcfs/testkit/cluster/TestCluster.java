@@ -82,7 +82,12 @@ public final class TestCluster implements AutoCloseable {
     }
 
     public ClusterNode start(String name, MetadataStore way, long maxCachedBytes) throws StartException {
-        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, device, clock, tasks, new Random(processes)),
+        return start(name, way, device, maxCachedBytes);
+    }
+
+    /** @param attached the shared device, as this node has it */
+    public ClusterNode start(String name, MetadataStore way, BlockDevice attached, long maxCachedBytes) throws StartException {
+        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, attached, clock, tasks, new Random(processes)),
                 new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), 10_000_000_000L, 128, maxCachedBytes), superblock);
         node.onStop(reason -> stopped.add(name + ": " + reason));
         node.start();

@@ -47,7 +47,7 @@ final class Machine {
         daemon = process;
         SimStore store = new SimStore(world.store, process, network);
         int power = world.power;
-        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(() -> world.power == power ? 1 : 0), process, process, new Random(random.nextLong())),
+        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power ? 1 : 0), process, process, new Random(random.nextLong())),
                 new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock);
         ClusterNode mounted = node;
         kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted);

@@ -396,6 +396,25 @@ final class Reference {
         return target == null ? r : r.set(over, target.linked(target.directory ? -2 : -1));
     }
 
+    /** Where the same inodes have other bytes, as writes of those; by inode. */
+    Map<Long, List<Op>> otherBytes(Reference other) {
+        Map<Long, List<Op>> all = new TreeMap<>();
+        nodes.forEach((ino, n) -> {
+            byte[] b = other.nodes.get(ino).bytes;
+            for (int from = 0; from < b.length; ) {
+                int to = from;
+                while (to < b.length && b[to] != n.bytes[to]) {
+                    to++;
+                }
+                if (to > from) {
+                    all.computeIfAbsent(ino, i -> new ArrayList<>()).add(new Op(Op.Kind.WRITE, "device.0", ino, null, 0, null, from, 0, Arrays.copyOfRange(b, from, to)));
+                }
+                from = to + 1;
+            }
+        });
+        return all;
+    }
+
     boolean has(long ino) {
         return nodes.containsKey(ino);
     }

@@ -3,6 +3,7 @@ package io.etcfs.testkit.sim;
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.BatchMarker;
+import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Session;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
@@ -18,20 +19,29 @@ import java.util.function.Consumer;
 
 /**
  * What must hold at every revision of the store: an exclusive token is alone; a batch is published by a process that has its node's session and was not fenced, each
- * once and in order.
+ * once and in order; what a holder that vanished has written is durable before anybody takes its token.
  */
 final class Rules implements WatchListener {
     private final Keys keys;
+    private final SimDisk disk;
     private final Consumer<String> broken;
     private final Exclusion exclusion;
     /** By session key: the incarnation of the process whose session it is. */
     private final Map<String, String> sessions = new HashMap<>();
+    private final Map<String, Long> sessionRevisions = new HashMap<>();
     private final Map<String, Long> lastBatch = new HashMap<>();
     private final Map<String, Set<String>> incarnations = new HashMap<>();
     private final Set<String> fenced = new HashSet<>();
+    private final Map<String, Owner> owners = new HashMap<>();
+    /** By the revision that is its identity. */
+    private final Map<Long, Ended> ended = new HashMap<>();
 
-    Rules(Keys keys, Consumer<String> broken) {
+    /** A session that is gone: whose it was, and how many writes of blocks had taken effect then. */
+    private record Ended(String incarnation, long writes) {}
+
+    Rules(Keys keys, SimDisk disk, Consumer<String> broken) {
         this.keys = keys;
+        this.disk = disk;
         this.broken = broken;
         this.exclusion = new Exclusion(keys, broken);
     }
@@ -58,14 +68,17 @@ final class Rules implements WatchListener {
                     if (put) {
                         String incarnation = Session.parseFrom(kv.value()).getIncarnation();
                         sessions.put(node, incarnation);
+                        sessionRevisions.put(node, kv.createRevision());
                         incarnations.computeIfAbsent(node, n -> new HashSet<>()).add(incarnation);
                     } else {
-                        sessions.remove(node);
+                        ended.put(sessionRevisions.get(node), new Ended(sessions.remove(node), disk.writes()));
                     }
                 } else if ((node = node(kv, "gen:")) != null && put && kv.version() > 1) {
                     fenced.addAll(incarnations.getOrDefault(node, Set.of()));
                 } else if ((node = node(kv, "batch:")) != null && put) {
                     batch(revision, node, BatchMarker.parseFrom(kv.value()));
+                } else if ((node = node(kv, "owner:")) != null) {
+                    owner(revision, node, put ? Owner.parseFrom(kv.value()) : null);
                 }
             }
         } catch (InvalidProtocolBufferException e) {
@@ -86,6 +99,15 @@ final class Rules implements WatchListener {
             broken.accept("revision " + revision + ": " + incarnation + " publishes batch " + marker.getNumber() + " after " + before);
         }
         lastBatch.put(incarnation, marker.getNumber());
+    }
+
+    private void owner(long revision, String resource, Owner owner) {
+        Owner before = owner == null ? owners.remove(resource) : owners.put(resource, owner);
+        Ended vanished = before == null || before.getGivenUp() ? null : ended.get(before.getSession());
+        // Taken back by the process itself: it knows what it has to flush.
+        if (owner != null && vanished != null && !vanished.incarnation.equals(sessions.get(owner.getNode())) && disk.unflushed(vanished.incarnation, vanished.writes)) {
+            broken.accept("revision " + revision + ": token " + resource + " is taken from " + vanished.incarnation + " while bytes that it wrote are not durable");
+        }
     }
 
     @Override

@@ -26,8 +26,8 @@ final class SimDisk {
     private long writes;
 
     /** Of a block; the larger number is the newer. */
-    private record Content(long number, byte[] bytes) {
-        static final Content NOTHING = new Content(0, new byte[BlockDevice.BLOCK_BYTES]);
+    private record Content(long number, String writer, byte[] bytes) {
+        static final Content NOTHING = new Content(0, "", new byte[BlockDevice.BLOCK_BYTES]);
     }
 
     SimDisk(Scheduler scheduler, Weather weather, Random random, long sizeBytes) {
@@ -39,7 +39,12 @@ final class SimDisk {
 
     byte[] block(long number) {
         Content c = cache.get(number);
-        return (c != null ? c : durable.getOrDefault(number, Content.NOTHING)).bytes;
+        return c != null ? c.bytes : durableBlock(number);
+    }
+
+    /** Without the volatile cache: what is left if the power fails now, at worst. */
+    byte[] durableBlock(long number) {
+        return durable.getOrDefault(number, Content.NOTHING).bytes;
     }
 
     /** Each sector that was not flushed is kept or lost. */
@@ -51,7 +56,7 @@ final class SimDisk {
                     System.arraycopy(content.bytes, at, after, at, SECTOR);
                 }
             }
-            durable.put(number, new Content(content.number, after));
+            durable.put(number, new Content(content.number, content.writer, after));
         });
         cache.clear();
     }
@@ -61,8 +66,18 @@ final class SimDisk {
         return weather.has(Weather.Kind.SLOW_DEVICE) && random.nextInt(4) == 0 ? ns + random.nextLong(100 * MS) : ns;
     }
 
+    /** How many writes of a block have taken effect so far. */
+    long writes() {
+        return writes;
+    }
+
+    /** Whether something that the process wrote, up to that write, is not durable. */
+    boolean unflushed(String process, long upToWrite) {
+        return cache.values().stream().anyMatch(c -> c.writer.equals(process) && c.number <= upToWrite);
+    }
+
     /** The device as one process has it attached. {@code power}: changes when everything that is on its way is lost. */
-    BlockDevice attach(Supplier<Integer> power) {
+    BlockDevice attach(String process, Supplier<Integer> power) {
         return new BlockDevice() {
             @Override
             public long sizeBytes() {
@@ -94,7 +109,7 @@ final class SimDisk {
                     long number = (offset + b) / BLOCK_BYTES;
                     scheduler.after(random.nextLong(takes), () -> {
                         if (power.get() == then) {
-                            cache.put(number, new Content(++writes, bytes));
+                            cache.put(number, new Content(++writes, process, bytes));
                         }
                     });
                 }

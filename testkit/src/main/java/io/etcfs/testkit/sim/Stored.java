@@ -15,6 +15,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.LongFunction;
 
 /** Reads the filesystem from etcd and the device, without any node. */
 final class Stored {
@@ -31,7 +32,8 @@ final class Stored {
         }
     }
 
-    static Reference read(List<KeyValue> all, Keys keys, SimDisk disk) {
+    /** @param device the contents of a block, by its number */
+    static Reference read(List<KeyValue> all, Keys keys, LongFunction<byte[]> device) {
         Reference.Builder builder = new Reference.Builder();
         List<KeyValue> dirents = new ArrayList<>();
         Map<Long, List<Extent>> records = new HashMap<>();
@@ -46,7 +48,7 @@ final class Stored {
                     Keys.InodeKey k = keys.parseInode(kv.key());
                     Inode i = Inode.decode(k.ino(), k.home(), kv.value());
                     List<Extent> extents = i.extentsLoaded ? i.extents.all() : records.getOrDefault(k.ino(), List.of());
-                    builder.add(k.ino(), i.isDirectory(), i.nlink, i.isDirectory() ? new byte[0] : bytes(i, extents, disk));
+                    builder.add(k.ino(), i.isDirectory(), i.nlink, i.isDirectory() ? new byte[0] : bytes(i, extents, device));
                 } else if (kv.key().startsWith(keys.prefix().plus("dirent:"))) {
                     dirents.add(kv);
                 }
@@ -61,11 +63,11 @@ final class Stored {
         return builder.build();
     }
 
-    private static byte[] bytes(Inode i, List<Extent> extents, SimDisk disk) {
+    private static byte[] bytes(Inode i, List<Extent> extents, LongFunction<byte[]> device) {
         byte[] all = new byte[(int) i.size];
         for (Extent e : extents) {
             for (long b = e.logicalBlock(); b < e.logicalEnd() && !e.unwritten() && b < i.deadFrom; b++) {
-                byte[] block = disk.block(e.deviceBlock() + b - e.logicalBlock());
+                byte[] block = device.apply(e.deviceBlock() + b - e.logicalBlock());
                 long from = b * BlockDevice.BLOCK_BYTES;
                 int n = (int) Math.min(BlockDevice.BLOCK_BYTES, Math.min(i.size, i.valid) - from);
                 if (n > 0) {

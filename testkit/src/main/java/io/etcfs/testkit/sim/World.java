@@ -11,8 +11,10 @@ import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Generation;
+import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
@@ -102,6 +104,8 @@ public final class World {
     private final Set<String> fenced = new HashSet<>();
     private List<Op> epoch = new ArrayList<>();
     private Reference reference = Reference.empty();
+    /** What {@link #reference} has instead if the device loses its power, as writes. */
+    private List<Op> unflushed = List.of();
     private Program.Taste taste;
     private String broken;
     private int programsRunning;
@@ -181,7 +185,7 @@ public final class World {
 
     private String play() {
         TestCluster.format(store, superblock);
-        new Rules(keys, problem -> {
+        new Rules(keys, disk, problem -> {
             if (broken == null) {
                 broken = problem;
             }
@@ -222,6 +226,7 @@ public final class World {
     private String playEpoch(int number) {
         tell("---- epoch " + number);
         epoch = new ArrayList<>();
+        int powerBefore = power;
         ended.clear();
         afterOperations.clear();
         working.clear();
@@ -255,10 +260,37 @@ public final class World {
             return failure;
         }
         List<KeyValue> stored = Stored.keys(store, keys);
-        Reference now = Stored.read(stored, keys, disk);
-        failure = new Explanation(reference, epoch, ended, List.of(now)).missing();
+        Reference now = Stored.read(stored, keys, disk::block);
+        Reference durable = Stored.read(stored, keys, disk::durableBlock);
+        Reference before = power == powerBefore ? reference : reference.withStrays(unflushed);
+        failure = new Explanation(before, epoch, ended, List.of(now, durable)).missing();
         reference = now;
-        return failure != null ? failure : check(stored, false);
+        Map<Long, List<Op>> lostWithPower = now.otherBytes(durable);
+        unflushed = lostWithPower.values().stream().flatMap(List::stream).toList();
+        return failure != null ? failure : !lostWithPower.isEmpty() && !allVanished(stored, lostWithPower.keySet())
+                ? "all is published, and not durable: " + lostWithPower : check(stored, false);
+    }
+
+    /** Whether the last who could change those files vanished, and nobody has looked since: what it left in the device's cache is still nobody's. */
+    private boolean allVanished(List<KeyValue> stored, Set<Long> inodes) {
+        Map<Key, KeyValue> byKey = new HashMap<>();
+        stored.forEach(kv -> byKey.put(kv.key(), kv));
+        try {
+            for (KeyValue kv : stored) {
+                if (!kv.key().startsWith(keys.prefix().plus("inode:")) || !inodes.contains(keys.parseInode(kv.key()).ino())) {
+                    continue;
+                }
+                KeyValue record = byKey.get(keys.owner(keys.parseInode(kv.key()).home()));
+                Owner owner = record == null ? null : Owner.parseFrom(record.value());
+                KeyValue session = owner == null ? null : byKey.get(keys.session(owner.getNode()));
+                if (owner == null || owner.getGivenUp() || session != null && session.createRevision() == owner.getSession()) {
+                    return false;
+                }
+            }
+        } catch (InvalidProtocolBufferException e) {
+            throw new IllegalStateException(e);
+        }
+        return true;
     }
 
     /**
@@ -285,7 +317,7 @@ public final class World {
             }
         }
         List<KeyValue> stored = Stored.keys(store, keys);
-        String difference = reference.difference(Stored.read(stored, keys, disk));
+        String difference = reference.difference(Stored.read(stored, keys, disk::block));
         if (difference != null) {
             return "after all have left: " + difference;
         }

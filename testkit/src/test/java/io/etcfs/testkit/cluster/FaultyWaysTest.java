@@ -3,9 +3,12 @@ package io.etcfs.testkit.cluster;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -23,6 +26,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class FaultyWaysTest {
     private static final long SECOND = 1_000_000_000L;
+    private static final int O_DIRECT = 040000;
     private TestCluster cluster;
     private HookedStore[] ways;
     private TestClient[] clients;
@@ -390,5 +394,68 @@ class FaultyWaysTest {
             assertArrayEquals("after".getBytes(), clients[1].read(d + "/after"));
             assertEquals(List.of(), cluster.stopped);
         }
+    }
+
+    /** The shared device as a node has it that ends before it flushes: what it wrote is in the device's cache. */
+    private static final class Unflushed implements BlockDevice {
+        private final BlockDevice device;
+        volatile boolean ends;
+
+        Unflushed(BlockDevice device) {
+            this.device = device;
+        }
+
+        @Override
+        public long sizeBytes() {
+            return device.sizeBytes();
+        }
+
+        @Override
+        public void read(long offsetBytes, MemorySegment target) throws DeviceException {
+            device.read(offsetBytes, target);
+        }
+
+        @Override
+        public void write(long offsetBytes, MemorySegment source) throws DeviceException {
+            device.write(offsetBytes, source);
+        }
+
+        @Override
+        public void flush() throws DeviceException {
+            if (!ends) {
+                device.flush();
+            }
+        }
+
+        @Override
+        public boolean hasVolatileCache() {
+            return true;
+        }
+
+        @Override
+        public void close() {}
+    }
+
+    /** A node overwrites blocks in place and vanishes. What others read there, and then fsync, is there also after the device has lost its power. */
+    @Test
+    void whatWasReadAfterItsWriterVanishedIsDurableOnceFsyncSaysSo() throws Exception {
+        HookedStore way = new HookedStore(cluster.store);
+        Unflushed device = new Unflushed(cluster.device);
+        TestClient writer = new TestClient(cluster.start("n3", way, device, 64L << 20));
+        byte[] before = new byte[8192];
+        Arrays.fill(before, (byte) 1);
+        writer.mkdir("/d");
+        writer.write("/d/f", 0, before, O_DIRECT);
+        writer.fsync("/d/f");
+        device.ends = true;
+        way.cut = true;
+        byte[] after = new byte[8192];
+        Arrays.fill(after, (byte) 2);
+        writer.write("/d/f", 0, after, O_DIRECT);
+        byte[] seen = clients[1].read("/d/f");
+        clients[1].fsync("/d/f");
+        cluster.device.loseUnflushed();
+        assertArrayEquals(seen, clients[1].read("/d/f"));
+        assertArrayEquals(after, seen, "the writer's bytes were not in the cache: nothing was tried");
     }
 }

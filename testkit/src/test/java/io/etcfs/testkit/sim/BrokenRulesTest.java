@@ -38,6 +38,7 @@ class BrokenRulesTest {
                 Arguments.of(Fault.BIRTH_NOT_PUBLISHED, Set.of()),
                 Arguments.of(Fault.ACQUIRE_WITHOUT_OWNER, Set.of(Kind.LATE_REQUESTS, Kind.LOST_MESSAGES)),
                 Arguments.of(Fault.PUBLISHED_BEFORE_FLUSH, Set.of(Kind.POWER_LOSS, Kind.SLOW_DEVICE)),
+                Arguments.of(Fault.TAKEN_BEFORE_FLUSH, Set.of(Kind.KILL, Kind.SLOW_DEVICE)),
                 Arguments.of(Fault.VALID_NOT_LOWERED, Set.of()),
                 Arguments.of(Fault.UNFREE_IGNORED, Set.of()),
                 Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()));
