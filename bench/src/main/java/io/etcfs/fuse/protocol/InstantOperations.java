@@ -18,6 +18,11 @@ final class InstantOperations implements Operations {
     private static final Created CREATED = new Created(ENTRY, new Opened(9, 2));
 
     @Override
+    public boolean grantsStand(Call call) {
+        return true;
+    }
+
+    @Override
     public void replied(Call call) {}
 
     @Override

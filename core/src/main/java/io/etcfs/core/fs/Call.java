@@ -25,7 +25,9 @@ public final class Call {
     private final boolean mayWait;
     private final Interruption interruption;
     private List<Domain> granted;
+    private boolean grants;
     private long grantedNs;
+    private boolean grantsWithdrawn;
 
     /**
      * @param unique       the kernel's number of the request, for logs
@@ -72,9 +74,9 @@ public final class Call {
 
     /** The answer lets the kernel believe something of the domain: until it is written, the domain's recall waits. Monitor held. */
     void granted(Domain d, long nowNs) {
+        grants(nowNs);
         if (granted == null) {
             granted = new ArrayList<>(2);
-            grantedNs = nowNs;
         }
         if (!granted.contains(d)) {
             granted.add(d);
@@ -82,9 +84,26 @@ public final class Call {
         }
     }
 
-    /** Whether {@link Operations#replied} has something to do. */
+    /** The answer lets the kernel believe something, for a time that was reckoned at {@code nowNs}. */
+    public void grants(long nowNs) {
+        if (!grants) {
+            grants = true;
+            grantedNs = nowNs;
+        }
+    }
+
+    /** Whether {@link Operations#grantsStand} and {@link Operations#replied} have something to do. */
     public boolean hasGrants() {
-        return granted != null;
+        return grants;
+    }
+
+    /** The answer is written without what it granted. By the thread that writes it. */
+    void withdrawGrants() {
+        grantsWithdrawn = true;
+    }
+
+    boolean grantsWithdrawn() {
+        return grantsWithdrawn;
     }
 
     /** When the first of it was granted. */
@@ -95,6 +114,7 @@ public final class Call {
     List<Domain> takeGrants() {
         List<Domain> taken = granted;
         granted = null;
+        grants = false;
         return taken;
     }
 }

@@ -298,6 +298,11 @@ public final class ClusterNode implements Operations {
     // ---- operations
 
     @Override
+    public boolean grantsStand(Call call) {
+        return node.view().grantsStand(call);
+    }
+
+    @Override
     public void replied(Call call) {
         node.monitor().lock();
         try {
@@ -306,7 +311,9 @@ public final class ClusterNode implements Operations {
                 long after = node.monitor().nowNs() - call.grantedNs();
                 for (Domain d : grants) {
                     d.repliesInFlight--;
-                    node.view().replied(d, after);
+                    if (!call.grantsWithdrawn()) {
+                        node.view().replied(d, after);
+                    }
                     if (d.repliesInFlight == 0 && d.recalling) {
                         node.monitor().changed();
                     }

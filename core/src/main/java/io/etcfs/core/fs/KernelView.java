@@ -41,6 +41,8 @@ final class KernelView {
     private static final long YOUNG_NS = 150_000_000L;
     /** The kernel counts from when it takes the answer in, in ticks of up to 10 ms, and lets the last one run out. */
     private static final long LATE_NS = 60_000_000L;
+    /** An answer that is written later than this after it was made grants nothing: the kernel would believe it for longer than was reckoned with. */
+    private static final long STALE_NS = LATE_NS / 2;
     /** A probe that a thread has been sending for this long is stuck behind the request that has the page locked. */
     private static final long PROBE_NS = 50_000_000L;
     /** While pages are dropped, requests on bytes are answered for as long, then kept waiting for as long, by turns. */
@@ -141,9 +143,24 @@ final class KernelView {
         return valid;
     }
 
-    /** An answer that grants something of the domain was written, {@code afterNs} after it was made: the kernel believes it that much longer. */
+    /**
+     * Whether the answer may still grant what it was made with: a daemon that was stopped, or got no processor, can have lost its session since. Without the
+     * monitor, which might not be had for long.
+     */
+    boolean grantsStand(Call call) {
+        if (!call.hasGrants() || !call.grantsWithdrawn() && monitor.nowNs() - call.grantedNs() <= STALE_NS || Fault.LATE_ANSWER_GRANTS.on()) {
+            return true;
+        }
+        call.withdrawGrants();
+        return false;
+    }
+
+    /**
+     * An answer that grants something of the domain was written, {@code afterNs} after it was made: where that is long, the thread was held up between the last
+     * look and the write, and the kernel believes it that much longer.
+     */
     void replied(Domain d, long afterNs) {
-        if (afterNs > LATE_NS / 2 && !Fault.REPLY_NOT_AWAITED.on()) {
+        if (afterNs > STALE_NS && !Fault.REPLY_NOT_AWAITED.on()) {
             d.validUntilNs = Math.max(d.validUntilNs, monitor.nowNs() + MAX_VALID_NS + LATE_NS);
             // Which names and inodes it was about is not known any more: they are waited for.
             d.grantedTooMany = true;

@@ -57,6 +57,12 @@ public interface Operations {
     int RENAME_EXCHANGE = 2;
     int RENAME_WHITEOUT = 4;
 
+    /**
+     * To be asked when the answer to the call is about to be written, as late as can be: may it grant the validities that it was made with? False: it was made
+     * too long ago, and each of them is to be written as 0. Never waits; the answer is the same or becomes false when asked again.
+     */
+    boolean grantsStand(Call call);
+
     /** The answer to the call was written to the kernel, or could not be. To be called after each operation for whose call {@link Call#hasGrants}. */
     void replied(Call call);
 

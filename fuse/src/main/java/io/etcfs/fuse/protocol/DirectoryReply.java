@@ -55,6 +55,15 @@ final class DirectoryReply implements DirectorySink {
         at = next;
     }
 
+    /** Of a READDIRPLUS: makes the validities of all its entries 0. */
+    static void withoutValidity(MemorySegment memory, long start, int bytes) {
+        long at = start;
+        while (at < start + bytes) {
+            Replies.entryWithoutValidity(memory, at);
+            at += Wire.align8(Replies.ENTRY_BYTES + DIRENT_BYTES + Wire.u32(memory, at + Replies.ENTRY_BYTES + 16));
+        }
+    }
+
     private static boolean isDots(byte[] name) {
         return name.length <= 2 && name.length > 0 && name[0] == '.' && name[name.length - 1] == '.';
     }

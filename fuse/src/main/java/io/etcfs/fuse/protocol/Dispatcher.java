@@ -80,6 +80,16 @@ public final class Dispatcher {
         }
     }
 
+    /**
+     * To be called when the reply is about to be given to the kernel, as late as can be: if it was made too long ago it says the same, and the kernel may not
+     * believe it for longer than it takes to use it once. May be called again until the kernel has it.
+     */
+    public void replying(Exchange exchange, Call call) {
+        if (call.hasGrants() && exchange.error() == 0 && !operations.grantsStand(call)) {
+            Replies.withoutValidity(exchange.opcode(), exchange.memory(), exchange.body(), exchange.replyBytes() - Exchange.OUT_HEADER_BYTES);
+        }
+    }
+
     /** The reply to the call was written, or will not be. To be called after each dispatch, also one that threw. */
     public void replied(Call call) {
         if (call.hasGrants()) {

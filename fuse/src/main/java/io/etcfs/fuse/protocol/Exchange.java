@@ -51,6 +51,13 @@ public final class Exchange {
         clear();
     }
 
+    /** The same, of a request whose reply is there: complete, and all of its body at {@code body}. */
+    public void pointAtReplied(long request, long reply, long body, int bodyBytes) {
+        pointAt(request, reply, body, bodyBytes);
+        error = -Wire.u32(memory, reply + 4);
+        replyBytes = OUT_HEADER_BYTES + bodyBytes;
+    }
+
     void clear() {
         replyBytes = 0;
         error = 0;

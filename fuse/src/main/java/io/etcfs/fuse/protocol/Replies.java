@@ -118,6 +118,21 @@ final class Replies {
         Wire.u32(memory, nanosAt, (int) Math.floorMod(ns, NS_PER_S));
     }
 
+    /** Makes the validities 0 of the reply to a request of that kind, whose body is at {@code at}. */
+    static void withoutValidity(Opcode opcode, MemorySegment memory, long at, int bodyBytes) {
+        switch (opcode) {
+            case LOOKUP, SYMLINK, MKNOD, MKDIR, LINK, CREATE -> entryWithoutValidity(memory, at);
+            case GETATTR, SETATTR, STATX -> validity(memory, at, at + 8, 0);
+            case READDIRPLUS -> DirectoryReply.withoutValidity(memory, at, bodyBytes);
+            case null, default -> { }
+        }
+    }
+
+    static void entryWithoutValidity(MemorySegment memory, long at) {
+        validity(memory, at + 16, at + 32, 0);
+        validity(memory, at + 24, at + 36, 0);
+    }
+
     private static void validity(MemorySegment memory, long secondsAt, long nanosAt, long ns) {
         time(memory, secondsAt, nanosAt, Math.max(0, ns));
     }

@@ -201,6 +201,53 @@ class DispatcherTest {
                 new Message(Opcode.LOOKUP.number(), "'name' 00").dispatch(operations));
     }
 
+    /** {@link RecordedOperations} says that no grant stands any more. */
+    private static String tooOld(Opcode opcode, String body) {
+        Message message = new Message(opcode.number(), body);
+        RecordedOperations operations = new RecordedOperations();
+        message.dispatch(operations);
+        Call call = operations.callers.getFirst();
+        String asMade = message.reply();
+        new Dispatcher(operations.operations(), new Negotiation(45, InitFlags.DEFAULT, 0, 0, 0, 0, 0, 1, false)).replying(message.exchange, call);
+        assertEquals(asMade, message.reply(), "it grants nothing");
+        call.grants(0);
+        new Dispatcher(operations.operations(), new Negotiation(45, InitFlags.DEFAULT, 0, 0, 0, 0, 0, 1, false)).replying(message.exchange, call);
+        return message.reply();
+    }
+
+    @Test
+    void aReplyThatIsTooOldSaysTheSameAndGrantsNothing() {
+        String never = "0000000000000000";
+        String entry = "8887868584838281 9897969594939291" + never.repeat(3) + ATTRIBUTES;
+        String attr = never + "00000000 00000000" + ATTRIBUTES;
+        String entryReply = ("90000000 00000000" + UNIQUE + entry).replace(" ", "");
+        assertEquals(entryReply, tooOld(Opcode.LOOKUP, "'name' 00"));
+        assertEquals(entryReply, tooOld(Opcode.SYMLINK, "'name' 00 'the/target' 00"));
+        assertEquals(entryReply, tooOld(Opcode.MKNOD, "54535251 64636261 74737271 00000000 'name' 00"));
+        assertEquals(entryReply, tooOld(Opcode.MKDIR, "54535251 64636261 'name' 00"));
+        assertEquals(entryReply, tooOld(Opcode.LINK, "5857565554535251 'name' 00"));
+        assertEquals(("a0000000 00000000" + UNIQUE + entry + OPENED).replace(" ", ""), tooOld(Opcode.CREATE, "54535251 64636261 74737271 00000000 'name' 00"));
+        assertEquals(("78000000 00000000" + UNIQUE + attr).replace(" ", ""), tooOld(Opcode.GETATTR, "00000000 00000000 5857565554535251"));
+        assertEquals(("78000000 00000000" + UNIQUE + attr).replace(" ", ""), tooOld(Opcode.SETATTR, "00000000 00000000" + never.repeat(11)));
+        assertEquals("0".repeat(24), tooOld(Opcode.STATX, "01000000 00000000 5857565554535251 00000000 ff0f0000").substring(32, 56));
+        assertEquals(("f8010000 00000000" + UNIQUE + "00".repeat(128) + UNIQUE + "0100000000000000 01000000 04000000 2e 00000000000000" + entry
+                        + "1817161514131211 2827262524232221 08000000 08000000 6569676874383838" + "00".repeat(128) + "3837363534333231 0300000000000000 10000000 0a000000"
+                        + "6e6f2061747472696275746573203136").replace(" ", ""),
+                tooOld(Opcode.READDIRPLUS, "5857565554535251 6867666564636261 00020000 00000000 0000000000000000 00000000 00000000"));
+    }
+
+    @Test
+    void aReplyIsFoundAgainWhereItWasMade() {
+        Message message = new Message(Opcode.LOOKUP.number(), "'name' 00");
+        message.dispatch(new RecordedOperations());
+        Exchange again = new Exchange(message.memory);
+        again.pointAtReplied(0, message.exchange.reply(), message.exchange.body(), 128);
+        assertEquals(List.of(144, 0, Opcode.LOOKUP), List.of(again.replyBytes(), again.error(), again.opcode()));
+        message.exchange.fail(Errno.ENOENT);
+        again.pointAtReplied(0, message.exchange.reply(), message.exchange.body(), 0);
+        assertEquals(List.of(16, 2), List.of(again.replyBytes(), again.error()));
+    }
+
     @Test
     void refusalsFaultsAndErrors() {
         RecordedOperations operations = new RecordedOperations();

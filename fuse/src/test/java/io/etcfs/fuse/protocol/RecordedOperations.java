@@ -29,6 +29,9 @@ final class RecordedOperations {
     }
 
     private Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
+        if (method.getName().equals("grantsStand")) {
+            return false;
+        }
         StringBuilder line = new StringBuilder(method.getName());
         for (Object argument : arguments) {
             if (argument instanceof Call call) {

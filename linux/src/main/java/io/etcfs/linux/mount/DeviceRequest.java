@@ -29,7 +29,7 @@ final class DeviceRequest implements FuseTransport.Pending {
 
     @Override
     public void reply(Exchange exchange, Call call) {
-        session.reply(descriptor, exchange, reply);
+        session.reply(descriptor, exchange, call, reply);
         session.replied(call);
     }
 

@@ -71,7 +71,7 @@ final class FuseReader implements Runnable {
         try {
             session.dispatcher().dispatch(x, call);
             session.replying(x);
-            session.reply(descriptor, x, reply);
+            session.reply(descriptor, x, call, reply);
             return request;
         } catch (MustWait e) {
             return handOver(request);

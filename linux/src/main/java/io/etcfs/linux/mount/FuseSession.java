@@ -255,11 +255,12 @@ public final class FuseSession implements AutoCloseable {
     }
 
     /** Through /dev/fuse. */
-    void reply(int descriptor, Exchange exchange, Block block) {
+    void reply(int descriptor, Exchange exchange, Call call, Block block) {
         int bytes = exchange.replyBytes();
         if (bytes == 0) {
             return;
         }
+        dispatcher.replying(exchange, call);
         long result;
         if (exchange.data() == null) {
             result = FuseConnection.send(descriptor, exchange.reply(), bytes, block.errno);

@@ -98,7 +98,8 @@ final class UringEntry implements FuseTransport.Pending {
     }
 
     /** Puts the reply where the kernel looks for it. */
-    void complete(Exchange exchange) {
+    void complete(Exchange exchange, Call call) {
+        answeredCall = call;
         if (exchange.replyBytes() == 0) {
             // Unlike on /dev/fuse, here each request is answered.
             Exchange.encodeError(MEMORY, headers, exchange.unique(), 0);
@@ -138,14 +139,18 @@ final class UringEntry implements FuseTransport.Pending {
 
     @Override
     public void reply(Exchange exchange, Call call) {
-        complete(exchange);
-        answeredCall = call;
+        complete(exchange, call);
         queue.answered(this);
     }
 
-    /** Of the reply that was given last by {@link #reply}. */
+    /** Of the reply that was given last. */
     Call answeredCall() {
         return answeredCall;
+    }
+
+    /** The reply that is there, and that the kernel does not have yet. */
+    void viewReply(Exchange exchange) {
+        exchange.pointAtReplied(request, headers, payload, MEMORY.get(JAVA_INT, headers + PAYLOAD_BYTES_AT));
     }
 
     /** The queue has it back with the reply; without one, the kernel's request stays in it. */

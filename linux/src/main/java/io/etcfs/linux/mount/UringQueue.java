@@ -74,7 +74,9 @@ final class UringQueue implements Runnable {
 
     private final List<UringEntry> entries = new ArrayList<>();
     private final Exchange exchange = new Exchange(Native.MEMORY);
-    private final List<Call> unconfirmed = new ArrayList<>();
+    private final Exchange replied = new Exchange(Native.MEMORY);
+    /** Entries with replies that grant something, and that are not submitted yet. */
+    private final List<UringEntry> unconfirmed = new ArrayList<>();
     private UringRing ring;
     private FuseSession session;
     /** Whether the thread was in an access to the device since the last look. */
@@ -264,6 +266,7 @@ final class UringQueue implements Runnable {
     }
 
     private void command(int command, UringEntry entry, long address, int length, long commitId) {
+        makeRoom();
         long at = ring.command(fuseDescriptor, command, address, length, entry.index);
         Native.MEMORY.set(JAVA_LONG, at + 8, commitId);
         Native.MEMORY.set(JAVA_SHORT, at + 16, (short) cpu);
@@ -298,14 +301,26 @@ final class UringQueue implements Runnable {
 
     /** Posts a read of the counter: what wakes the thread. */
     private void awaitWake() {
+        makeRoom();
         ring.read(counter, scratch, 8, WAKE);
+    }
+
+    private void makeRoom() {
+        if (ring.isFull()) {
+            submit();
+        }
     }
 
     /** Submits what was added. Replies among it are with the kernel when this returns. */
     private void submit() {
+        for (UringEntry entry : unconfirmed) {
+            // Others were served since it was made.
+            entry.viewReply(replied);
+            session.dispatcher().replying(replied, entry.answeredCall());
+        }
         ring.enter(0);
-        for (Call call : unconfirmed) {
-            session.replied(call);
+        for (UringEntry entry : unconfirmed) {
+            session.replied(entry.answeredCall());
         }
         unconfirmed.clear();
     }
@@ -342,7 +357,7 @@ final class UringQueue implements Runnable {
             session.dispatcher().dispatch(x, call);
             accessed |= data && System.nanoTime() - beganNs > LONG_NS;
             session.replying(x);
-            entry.complete(x);
+            entry.complete(x, call);
             commit(entry);
             answeredAtOnce = true;
         } catch (MustWait e) {
@@ -352,7 +367,7 @@ final class UringQueue implements Runnable {
             if (!answeredAtOnce) {
                 session.replied(call);
             } else if (call.hasGrants()) {
-                unconfirmed.add(call);
+                unconfirmed.add(entry);
             }
         }
     }
@@ -395,7 +410,7 @@ final class UringQueue implements Runnable {
             held--;
             commit(entry);
             if (entry.answeredCall().hasGrants()) {
-                unconfirmed.add(entry.answeredCall());
+                unconfirmed.add(entry);
             }
         }
     }
@@ -405,8 +420,8 @@ final class UringQueue implements Runnable {
         ended = true;
         discardAnswered();
         if (served) {
-            for (Call call : unconfirmed) {
-                session.replied(call);
+            for (UringEntry entry : unconfirmed) {
+                session.replied(entry.answeredCall());
             }
             session.threadEnded(ending ? null : FuseSession.Ending.FAILED);
         }

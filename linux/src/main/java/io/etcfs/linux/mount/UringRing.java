@@ -107,7 +107,7 @@ final class UringRing {
     }
 
     /**
-     * Adds a command for a descriptor. Nothing is submitted before {@link #enter}, unless there is no room.
+     * Adds a command for a descriptor. There is room for it. Nothing is submitted before {@link #enter}.
      *
      * @param address and {@code length} as the command wants them
      * @return where the command's own 80 bytes go, all of them 0
@@ -124,7 +124,7 @@ final class UringRing {
         return at + 48;
     }
 
-    /** Adds a read from something that has no position. */
+    /** Adds a read from something that has no position. There is room for it. */
     void read(int fd, long address, int bytes, long userData) {
         long at = next();
         MEMORY.set(JAVA_BYTE, at, (byte) OP_READ);
@@ -137,12 +137,17 @@ final class UringRing {
     }
 
     private long next() {
-        while (unsubmitted() == submissionCount) {
-            enter(0);
+        if (isFull()) {
+            throw new IllegalStateException("no room in the ring");
         }
         long at = submissions + (long) SUBMISSION_BYTES * (tail & submissionCount - 1);
         MEMORY.asSlice(at, SUBMISSION_BYTES).fill((byte) 0);
         return at;
+    }
+
+    /** There is room again after {@link #enter}. */
+    boolean isFull() {
+        return unsubmitted() == submissionCount;
     }
 
     private int unsubmitted() {

@@ -440,6 +440,38 @@ abstract class FuseMountContract {
     }
 
     @Test
+    void anAnswerThatIsTooOldWhenItIsWrittenIsNotBelieved() throws Exception {
+        try (TestMount mount = mount()) {
+            MemoryFilesystem filesystem = mount.filesystem;
+            for (boolean waits : new boolean[] {false, true}) {
+                filesystem.before = (operation, call, ino, data) -> { };
+                filesystem.validNs = 0;
+                Path file = mount.path(waits ? "waits" : "at once");
+                Files.write(file, bytes(10));
+                filesystem.validNs = HOUR_NS;
+                filesystem.before = (operation, call, ino, data) -> {
+                    if (waits && !call.mayWait()) {
+                        throw MustWait.INSTANCE;
+                    }
+                };
+                filesystem.grantsStand = false;
+                for (int i = 0; i < 3; i++) {
+                    int lookups = filesystem.lookups.get();
+                    int getattrs = filesystem.getattrs.get();
+                    assertEquals(10, Files.size(file));
+                    assertTrue(filesystem.lookups.get() > lookups, "the name is believed");
+                    assertTrue(filesystem.getattrs.get() > getattrs, "the attributes are believed");
+                }
+                filesystem.grantsStand = true;
+                assertEquals(10, Files.size(file));
+                int asked = filesystem.lookups.get() + filesystem.getattrs.get();
+                assertEquals(10, Files.size(file));
+                assertEquals(asked, filesystem.lookups.get() + filesystem.getattrs.get(), "an answer that is not too old is not believed");
+            }
+        }
+    }
+
+    @Test
     void notificationsDropNamesAttributesAndPages() throws Exception {
         try (TestMount mount = mount()) {
             MemoryFilesystem filesystem = mount.filesystem;

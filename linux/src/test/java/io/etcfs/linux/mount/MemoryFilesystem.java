@@ -51,6 +51,8 @@ final class MemoryFilesystem implements Operations {
 
     volatile Before before = (operation, call, ino, data) -> { };
     volatile long validNs;
+    /** False: each answer of LOOKUP and GETATTR is too old to grant anything when it is about to be written. */
+    volatile boolean grantsStand = true;
     final AtomicInteger lookups = new AtomicInteger();
     final AtomicInteger getattrs = new AtomicInteger();
     final AtomicLong forgotten = new AtomicLong();
@@ -135,12 +137,18 @@ final class MemoryFilesystem implements Operations {
     }
 
     @Override
+    public boolean grantsStand(Call call) {
+        return grantsStand;
+    }
+
+    @Override
     public void replied(Call call) {}
 
     @Override
     public Entry lookup(Call call, long parent, byte[] name) throws FsException {
         before.operation("lookup", call, parent, null);
         lookups.incrementAndGet();
+        call.grants(System.nanoTime());
         return entry(child(parent, name));
     }
 
@@ -153,6 +161,7 @@ final class MemoryFilesystem implements Operations {
     public Attr getattr(Call call, long ino, long handle) throws FsException {
         before.operation("getattr", call, ino, null);
         getattrs.incrementAndGet();
+        call.grants(System.nanoTime());
         return new Attr(attributes(node(ino)), validNs);
     }
 

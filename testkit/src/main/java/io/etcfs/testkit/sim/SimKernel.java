@@ -121,7 +121,23 @@ final class SimKernel implements KernelCache {
         R ask(Operations fs, Call call) throws FsException;
     }
 
-    private record Reply<R>(R value, FsException refused) {}
+    private record Reply<R>(R value, FsException refused) {
+        /** With all validities 0. */
+        @SuppressWarnings("unchecked")
+        Reply<R> withoutGrants() {
+            Object without = switch (value) {
+                case Operations.Entry e -> believedNever(e);
+                case Operations.Created c -> new Operations.Created(believedNever(c.entry()), c.opened());
+                case Operations.Attr a -> new Operations.Attr(a.attributes(), 0);
+                case null, default -> value;
+            };
+            return new Reply<>((R) without, refused);
+        }
+
+        private static Operations.Entry believedNever(Operations.Entry e) {
+            return new Operations.Entry(e.ino(), e.generation(), e.attributes(), 0, 0);
+        }
+    }
 
     /** Has a thread of the daemon answer: at once on the reader, or on one that may wait. */
     private <R> R ask(Request<R> request) throws FsException {
@@ -148,7 +164,8 @@ final class SimKernel implements KernelCache {
             if (weather.has(Weather.Kind.BUSY_DAEMON) && random.nextInt(8) == 0) {
                 daemon.sleep(random.nextLong(250 * MS));
             }
-            Reply<R> written = reply;
+            // Between this look and the write there is no step of another thread.
+            Reply<R> written = reply == null || node.grantsStand(call) ? reply : reply.withoutGrants();
             scheduler.after(lateNs(), () -> answer.give(written));
             replied(call);
         });
