@@ -71,6 +71,8 @@ public enum Fault {
     FREED_WHILE_OPEN_ELSEWHERE,
     /** Names and attributes may be believed for longer than the session is trusted. */
     VALIDITY_UNBOUNDED,
+    /** Between the steps of one change of a file's bytes the token may be given on. */
+    STEPS_WITHOUT_TOKEN,
     /** An answer grants what it was made with, however long after that it is written. */
     LATE_ANSWER_GRANTS,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */

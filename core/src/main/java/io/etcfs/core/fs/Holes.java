@@ -52,13 +52,23 @@ final class Holes {
         }
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         long end = offset + length;
-        if (punch || zero) {
-            zeroEdges(call, vnode, offset, end);
-            removeWhole(call, vnode, (offset + BLOCK - 1) / BLOCK, end / BLOCK);
+        boolean whole = false;
+        while (!whole) {
+            try (KeptToken kept = KeptToken.take(node, call, Waiting.NOTHING, vnode)) {
+                if (punch || zero) {
+                    zeroEdges(call, vnode, offset, end);
+                    removeWhole(call, kept, vnode, (offset + BLOCK - 1) / BLOCK, end / BLOCK);
+                }
+                if (!punch) {
+                    reserve(call, kept, vnode, offset / BLOCK, (end + BLOCK - 1) / BLOCK);
+                }
+                finish(call, vnode, end, keepSize);
+                whole = kept.unbroken();
+            }
         }
-        if (!punch) {
-            reserve(call, vnode, offset / BLOCK, (end + BLOCK - 1) / BLOCK);
-        }
+    }
+
+    private void finish(Call call, Vnode vnode, long end, boolean keepSize) throws FsException {
         node.waiting().run(call, a -> {
             Domain d = node.tokens().requireForData(vnode.home, Mode.EXCLUSIVE);
             Inode i = contents.inode(d, vnode);
@@ -122,9 +132,10 @@ final class Holes {
         }
     }
 
-    private void removeWhole(Call call, Vnode v, long from, long to) throws FsException {
+    private void removeWhole(Call call, KeptToken kept, Vnode v, long from, long to) throws FsException {
         long at = from;
         while (at < to) {
+            kept.letOthersIn();
             long start = at;
             long next = Math.min(to, at + RESERVE_BLOCKS);
             at = node.waiting().run(call, a -> {
@@ -148,9 +159,10 @@ final class Holes {
     }
 
     /** Holes of the range get unwritten extents, a piece at a time. */
-    private void reserve(Call call, Vnode v, long from, long to) throws FsException {
+    private void reserve(Call call, KeptToken kept, Vnode v, long from, long to) throws FsException {
         long at = from;
         while (at < to) {
+            kept.letOthersIn();
             long start = at;
             long next = Math.min(to, at + RESERVE_BLOCKS);
             at = node.waiting().run(call, a -> {

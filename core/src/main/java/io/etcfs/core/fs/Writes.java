@@ -102,13 +102,7 @@ final class Writes {
                 if (!call.mayWait()) {
                     throw MustWait.INSTANCE;
                 }
-                // As one write to everybody else on this node (the kernel holds the inode), in several steps to the batches.
-                int done = 0;
-                while (done < n) {
-                    MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
-                    done += place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held);
-                }
-                return done;
+                return placeInParts(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
             }
             placedAt = plan.offset;
             bytesOnly = plan.bytesOnly;
@@ -129,6 +123,30 @@ final class Writes {
             durability.makeDurable(call, vnode, dataOnly);
         }
         return (int) n;
+    }
+
+    /** As one write to everybody else, in several steps to the batches. */
+    private int placeInParts(Call call, Vnode vnode, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges, Waiting.Held held)
+            throws FsException {
+        long n = data.byteSize();
+        boolean append = appends(openFlags, fromPageCache);
+        while (true) {
+            // Write-back never waits for the token: what it can't write goes to the side buffer.
+            try (KeptToken kept = fromPageCache ? null : KeptToken.take(node, call, held, vnode)) {
+                int done = 0;
+                while (done < n) {
+                    MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
+                    done += place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held);
+                    if (append && done < n && !kept.unbroken()) {
+                        // What follows may not come behind it any more, and can't be made twice.
+                        return done;
+                    }
+                }
+                if (append || kept == null || kept.unbroken()) {
+                    return done;
+                }
+            }
+        }
     }
 
     /** Where the bytes of whole blocks go: into dirty blocks, as those of others; to the device, by the write itself; there, or the request is handed over. */
