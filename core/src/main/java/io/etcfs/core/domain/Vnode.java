@@ -41,6 +41,8 @@ public final class Vnode {
     public static final long OPEN_KEY_UNPUBLISHED = -1;
     /** The last batch that puts that key, so that a delete does not count for a later one. */
     public long openKeyBatch;
+    /** That batch puts it for a handover: it goes if the session ends before. */
+    public boolean openKeyBound;
     public boolean closerRunning;
     /**
      * Its last name went here while the kernel knew it. It stays until the kernel forgets it, as a local filesystem's would: a process may be between looking

@@ -67,6 +67,8 @@ public enum Fault {
     UNFREE_IGNORED,
     /** A token goes without pins for the files that are open here. */
     OPEN_NOT_PINNED,
+    /** Pins of open files that were to go with a token when the session ended are published under the next. */
+    PINS_OUTLIVE_SESSION,
     /** A file without a name is freed whoever else has it open. */
     FREED_WHILE_OPEN_ELSEWHERE,
     /** Names and attributes may be believed for longer than the session is trusted. */

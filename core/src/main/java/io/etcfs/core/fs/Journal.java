@@ -151,6 +151,13 @@ final class Journal {
         pipeline.put(keys.opened(node, home, ino), () -> new byte[0], existed, 0);
     }
 
+    /** The same for a token that is given on: not published if the session ends first. {@code gone} runs then. */
+    void putOpenForHandover(long home, long ino, boolean existed, Runnable gone) {
+        pipeline.putBound(keys.open(home, ino, node), existed);
+        pipeline.putBound(keys.opened(node, home, ino), existed);
+        pipeline.onSessionGone(gone);
+    }
+
     void deleteOpen(long home, long ino) {
         pipeline.delete(keys.open(home, ino, node), true);
         pipeline.delete(keys.opened(node, home, ino), true);

@@ -170,12 +170,12 @@ final class OpenFiles {
             if (v.handles > 0) {
                 pins.add(() -> {
                     if (v.handles > 0) {
-                        pin(v);
+                        pinForHandover(v);
                     }
                 });
             } else if (aboutToBeOpened(v) && lookedUp++ < MAX_LOOKED_UP) {
                 pins.add(() -> {
-                    pin(v);
+                    pinForHandover(v);
                     closeLater(v);
                 });
             }
@@ -204,6 +204,29 @@ final class OpenFiles {
         node.journal().putOpen(v.home, v.ino, v.openKeyRevision != 0);
         v.openKeyRevision = Vnode.OPEN_KEY_UNPUBLISHED;
         v.openKeyBatch = node.pipeline().openNumber();
+        v.openKeyBound = false;
+    }
+
+    /** The token is about to go: the pin is good only while the session is, as the file can be removed by another node once the token has gone with that. */
+    private void pinForHandover(Vnode v) {
+        long revision = v.openKeyRevision;
+        long batch = v.openKeyBatch;
+        boolean bound = v.openKeyBound;
+        long pinnedIn = node.pipeline().openNumber();
+        if (revision == Vnode.OPEN_KEY_UNPUBLISHED && batch == pinnedIn) {
+            return;
+        }
+        node.journal().putOpenForHandover(v.home, v.ino, revision != 0, () -> {
+            if (v.openKeyRevision == Vnode.OPEN_KEY_UNPUBLISHED && v.openKeyBatch == pinnedIn && v.openKeyBound) {
+                v.openKeyRevision = revision;
+                v.openKeyBatch = batch;
+                v.openKeyBound = bound;
+                node.vnodes().dropIfUnused(v);
+            }
+        });
+        v.openKeyRevision = Vnode.OPEN_KEY_UNPUBLISHED;
+        v.openKeyBatch = pinnedIn;
+        v.openKeyBound = true;
     }
 
     /** The inode's last name is gone in the open batch. Frees it, or makes it an orphan. The home domain is held X. */

@@ -4,6 +4,7 @@ import io.etcfs.core.domain.Domain;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.Op;
 import java.util.ArrayList;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -12,11 +13,19 @@ import java.util.Set;
 import java.util.function.Supplier;
 
 /**
- * Changes that become visible together. Open: coalesces, one entry a key. Closed: its operations, data and riders never change. Under the monitor, but
+ * Changes that become visible together. Open: coalesces, one entry a key. Closed: its operations, data and riders never change, but for what goes with a
+ * session ({@link #sessionGone}). Under the monitor, but
  * {@link #operations} and {@link #data} of a closed batch may be read without.
  */
 final class Batch {
-    private record Change(Supplier<byte[]> value, boolean existed, int bytes) {}
+    /** {@code beneath}: what this replaced, if it is bound to the session and may have to go again. */
+    private record Change(Supplier<byte[]> value, boolean existed, int bytes, boolean bound, Change beneath) {
+        Op operation(Key key) {
+            return value == null ? Op.delete(key) : Op.put(key, value.get());
+        }
+    }
+
+    private static final byte[] NOTHING = {};
 
     final long number;
     final long openedAtNs;
@@ -25,6 +34,9 @@ final class Batch {
     final List<Rider> riders = new ArrayList<>();
     final Set<Domain> domains = new LinkedHashSet<>();
     final List<Runnable> onCommitted = new ArrayList<>();
+    private final List<Runnable> onSessionGone = new ArrayList<>();
+    /** Of a closed batch: operations that are bound to the session, and those to be made in their place without it, or null. */
+    private final Map<Op, Op> boundOperations = new IdentityHashMap<>();
     private int riderOperations;
     private int bytesEstimate;
     /** Set when it is closed. */
@@ -50,7 +62,7 @@ final class Batch {
 
     void put(Key key, Supplier<byte[]> value, boolean existed, int bytes) {
         Change before = changes.get(key);
-        changes.put(key, new Change(value, before == null ? existed : before.existed, before == null ? bytes : Math.max(bytes, before.bytes)));
+        changes.put(key, new Change(value, before == null ? existed : before.existed, before == null ? bytes : Math.max(bytes, before.bytes), false, null));
         bytesEstimate += before == null ? key.length() + bytes : Math.max(0, bytes - before.bytes);
     }
 
@@ -58,10 +70,48 @@ final class Batch {
         Change before = changes.get(key);
         boolean existedBefore = before == null ? existed : before.existed;
         if (existedBefore) {
-            changes.put(key, new Change(null, true, before == null ? 0 : before.bytes));
+            changes.put(key, new Change(null, true, before == null ? 0 : before.bytes, false, null));
             bytesEstimate += key.length();
         } else {
             changes.remove(key);
+        }
+    }
+
+    /** A key without a value that is right only while the session lasts: unless it has committed by then, it goes with the session. */
+    void putBound(Key key, boolean existed) {
+        Change before = changes.get(key);
+        if (before == null || before.value == null) {
+            changes.put(key, new Change(() -> NOTHING, before == null ? existed : before.existed, 0, true, before));
+            bytesEstimate += key.length();
+        }
+    }
+
+    void onSessionGone(Runnable action) {
+        onSessionGone.add(action);
+    }
+
+    /** The session is gone, and nothing of this has committed or can. */
+    void sessionGone() {
+        onSessionGone.forEach(Runnable::run);
+        onSessionGone.clear();
+        if (operations == null) {
+            List.copyOf(changes.entrySet()).stream().filter(e -> e.getValue().bound).forEach(e -> {
+                if (e.getValue().beneath == null) {
+                    changes.remove(e.getKey());
+                } else {
+                    changes.put(e.getKey(), e.getValue().beneath);
+                }
+            });
+        } else if (!boundOperations.isEmpty()) {
+            List<Op> left = new ArrayList<>();
+            for (Op op : operations) {
+                Op instead = boundOperations.containsKey(op) ? boundOperations.get(op) : op;
+                if (instead != null) {
+                    left.add(instead);
+                }
+            }
+            operations = List.copyOf(left);
+            boundOperations.clear();
         }
     }
 
@@ -72,7 +122,13 @@ final class Batch {
 
     void close() {
         List<Op> ops = new ArrayList<>(changes.size());
-        changes.forEach((key, change) -> ops.add(change.value == null ? Op.delete(key) : Op.put(key, change.value.get())));
+        changes.forEach((key, change) -> {
+            Op op = change.operation(key);
+            ops.add(op);
+            if (change.bound) {
+                boundOperations.put(op, change.beneath == null ? null : change.beneath.operation(key));
+            }
+        });
         operations = List.copyOf(ops);
     }
 }

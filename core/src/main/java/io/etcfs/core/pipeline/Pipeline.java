@@ -147,6 +147,22 @@ public final class Pipeline {
         open.put(key, value, existed, bytesEstimate);
     }
 
+    /**
+     * A key without a value that belongs to giving a token on: where the session ends before the open batch has committed, nothing is given on, and the token
+     * may be gone with all that was known under it. It is not published under the next one.
+     */
+    public void putBound(Key key, boolean existed) {
+        if (open.isEmpty()) {
+            reopen();
+        }
+        open.putBound(key, existed);
+    }
+
+    /** Runs with the monitor held when the session has ended, and the open batch has not committed and can't any more under it. */
+    public void onSessionGone(Runnable action) {
+        open.onSessionGone(action);
+    }
+
     public void delete(Key key, boolean existed) {
         if (open.isEmpty()) {
             reopen();
@@ -572,6 +588,12 @@ public final class Pipeline {
             b.riders.removeIf(r -> !r.sessionLost());
         }
         open.riders.removeIf(r -> !r.sessionLost());
+        // The latest first: each puts back what was before it.
+        if (!Fault.PINS_OUTLIVE_SESSION.on()) {
+            open.sessionGone();
+            closed.descendingIterator().forEachRemaining(Batch::sessionGone);
+        }
+        publications.wake();
     }
 
     public void sessionRestored() {

@@ -188,8 +188,8 @@ final class Recaller {
             for (Runnable pin : tokens.host().pinsOfOpenFiles(d)) {
                 held = held && awaitRoom(d, 8);
                 if (held) {
+                    // No change of the domain, as little as the handover: both are dropped with the session.
                     pin.run();
-                    pipeline.touch(d);
                 }
             }
             if (!held || !awaitRoom(d, 10 + 3 * to.size())) {
@@ -199,7 +199,6 @@ final class Recaller {
             boolean forget = release && d.directory() == null && d.inodes.isEmpty() && d.id != Tokens.RENAME_TOKEN && d.suspects.isEmpty();
             handover = new Handover(monitor, session, keys, node, d, downgrade, forget, to);
             d.giving = true;
-            // No change of the domain: with the session it is dropped, and needs no token back.
             pipeline.ride(handover);
             pipeline.push(pipeline.openNumber());
             while (!tokens.stopping() && !handover.settled()) {

@@ -95,6 +95,11 @@ public final class TestCluster implements AutoCloseable {
         return node;
     }
 
+    /** In the order in which they were started. */
+    public ClusterNode node(int index) {
+        return nodes.get(index);
+    }
+
     /** The test itself puts records that nodes would not: they are not looked at in the end. */
     public void recordsArePlanted() {
         planted = true;

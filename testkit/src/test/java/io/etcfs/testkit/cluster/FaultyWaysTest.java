@@ -241,6 +241,42 @@ class FaultyWaysTest {
         }
     }
 
+    /**
+     * A node that shares a directory is asked for it and puts {@code open:} for a file that it has open; that batch does not get through before the session
+     * ends. The other node removes the file, which nobody has open now: the next session must not say otherwise.
+     */
+    @Test
+    void aPinThatIsOnItsWayWhenTheSessionEndsGoesWithIt() throws Exception {
+        clients[1].write("/f", 0, "theirs".getBytes(), 0);
+        clients[1].fsync("/f");
+        io.etcfs.core.fs.Call call = new io.etcfs.core.fs.Call(1, 0, 0, 1, true, io.etcfs.core.fs.Call.Interruption.NEVER);
+        io.etcfs.core.fs.ClusterNode n1 = cluster.node(0);
+        long ino = n1.lookup(call, 1, "f".getBytes()).ino();
+        long handle = n1.open(call, ino, 2, false).handle();
+        io.etcfs.core.record.Keys keys = new io.etcfs.core.record.Keys(TestCluster.NAME);
+        String pin = keys.open(1, ino, "n1").toString();
+        ways[0].hook = txn -> {
+            if (isBatch(txn) && txn.success().stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().equals(pin))) {
+                ways[0].cut = true;
+                return new Outcome.Unknown("cut off");
+            }
+            return null;
+        };
+        clients[1].unlink("/f");
+        clients[1].write("/g", 0, new byte[1], 0);
+        clients[1].fsync("/g");
+        assertEquals(true, ways[0].cut, "no pin was on its way");
+        ways[0].hook = txn -> null;
+        ways[0].cut = false;
+        clients[0].write("/h", 0, new byte[1], 0);
+        clients[0].fsync("/h");
+        assertEquals(List.of(), cluster.store.range(keys.open(1, ino, "n1"), null, 0, false, 0, SECOND).keyValues());
+        assertEquals(List.of("g", "h"), clients[1].list("/"));
+        assertEquals(io.etcfs.core.fs.Errno.EIO, org.junit.jupiter.api.Assertions.assertThrows(io.etcfs.core.fs.FsException.class, () -> n1.getattr(call, ino, handle)).errno());
+        n1.release(call, ino, handle);
+        n1.forget(ino, 1);
+    }
+
     private static boolean hands(List<io.etcfs.core.store.Op> ops, String key) {
         return ops.stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().equals(key)
                 || op instanceof io.etcfs.core.store.Op.Nested n && hands(n.txn().success(), key));
