@@ -32,6 +32,8 @@ final class Op {
     Map<String, Long> listing;
     /** Somebody changed the file's size meanwhile. */
     boolean sizeChanged;
+    /** The kernel cut what was read at an end of the file that it knew to be out of date. */
+    boolean byOldSize;
     List<Op> holesMeanwhile = List.of();
     /**
      * Another process of the machine was changing what this looked at, and the kernel had not heard the answer: what it remembers from before and what the daemon

@@ -298,7 +298,15 @@ final class Program {
         boolean direct = appending.contains(ino) || random.nextInt(4) == 0;
         int length = direct ? 1 + random.nextInt(20_000) : 1 + random.nextInt((int) (SimKernel.PAGE - offset % SimKernel.PAGE));
         Op op = op(Op.Kind.READ, ino, null, 0, null, offset, length, null);
-        done(op, () -> op.data = direct ? kernel.readDirect(ino, open.get(ino), offset, length) : kernel.read(ino, open.get(ino), offset, length));
+        done(op, () -> {
+            if (direct) {
+                op.data = kernel.readDirect(ino, open.get(ino), offset, length);
+            } else {
+                SimKernel.Got got = kernel.read(ino, open.get(ino), offset, length);
+                op.data = got.bytes();
+                op.byOldSize = got.byOldSize();
+            }
+        });
     }
 
     private byte[] fresh(int length) {

@@ -239,7 +239,7 @@ final class Reference {
         }
         int there = (int) Math.max(0, Math.min(op.length, n.bytes.length - op.offset));
         // The kernel looks at size and pages at two times: while somebody changes the size, the end may be that of either.
-        if (op.data.length != there && !op.sizeChanged) {
+        if (op.data.length != there && !op.sizeChanged && !op.byOldSize) {
             return null;
         }
         for (int i = 0; i < op.data.length; i++) {

@@ -64,6 +64,8 @@ final class SimKernel implements KernelCache {
         long attributesUntilNs;
         /** Somebody here is changing the size: answers do not tell it (FUSE_I_SIZE_UNSTABLE). */
         boolean unstable;
+        /** The last answer that told the size was refused, as it was asked for before something else was said of the inode: {@link #size} may be an older one. */
+        boolean sizeRefused;
         /** Raised by whatever makes answers that are on their way too old. */
         long version;
         final TreeMap<Long, byte[]> pages = new TreeMap<>();
@@ -298,8 +300,10 @@ final class SimKernel implements KernelCache {
     private void attributes(Known k, Attributes a, long validNs, long askedVersion) {
         if (k.version > askedVersion || k.unstable) {
             k.attributesUntilNs = 0;
+            k.sizeRefused |= a.size() != k.size;
             return;
         }
+        k.sizeRefused = false;
         k.attributes = a;
         k.attributesUntilNs = scheduler.nowNs() + validNs;
         resize(k, a.size());
@@ -511,10 +515,13 @@ final class SimKernel implements KernelCache {
         k.contents.lock();
         k.unstable = true;
         try {
+            long asked = version;
             Operations.Attr a = ask((fs, call) -> fs.setattr(call, ino, new Operations.Change(null, null, null, size, null, null, null, -1, false)));
+            // Not believed where the inode has changed since it was asked (from Linux 6.16 on).
+            k.attributesUntilNs = k.version > asked ? 0 : scheduler.nowNs() + a.validNs();
             k.version = ++version;
             k.attributes = a.attributes();
-            k.attributesUntilNs = scheduler.nowNs() + a.validNs();
+            k.sizeRefused = false;
             resize(k, a.attributes().size());
         } finally {
             k.unstable = false;
@@ -544,15 +551,22 @@ final class SimKernel implements KernelCache {
         });
     }
 
-    /** Within one page, through the page cache. */
-    byte[] read(long ino, long handle, long offset, int length) throws FsException {
+    /** {@code byOldSize}: the end that the bytes were cut at is one that the kernel knew to be out of date. */
+    record Got(byte[] bytes, boolean byOldSize) {}
+
+    /**
+     * Within one page, through the page cache. Asks for the size where the file seems to be too short. As in Linux, an answer that was asked for before the inode's last
+     * change of version (a notification, the end of a change here) tells the size to nobody: the call goes by the size that was known, and is not repeated
+     * (fuse_change_attributes, fuse_read_update_size). The daemon can't do anything about it: it learns neither of the refusal nor has it a message that sets a size.
+     */
+    Got read(long ino, long handle, long offset, int length) throws FsException {
         Known k = known(ino);
         if (offset + length > k.size && scheduler.nowNs() >= k.attributesUntilNs) {
             stat(ino);
         }
         int n = (int) Math.max(0, Math.min(length, k.size - offset));
         if (n == 0) {
-            return new byte[0];
+            return new Got(new byte[0], k.sizeRefused);
         }
         long page = offset / PAGE;
         ReentrantLock lock = k.page(page);
@@ -562,16 +576,21 @@ final class SimKernel implements KernelCache {
             if (cached == null) {
                 long asked = version;
                 byte[] got = ask((fs, call) -> readFrom(fs, call, ino, handle, page * PAGE, PAGE, 0));
-                if (got.length < PAGE && page * PAGE + got.length < k.size && k.version <= asked) {
-                    resize(k, page * PAGE + got.length);
-                    k.attributesUntilNs = 0;
+                if (got.length < PAGE && page * PAGE + got.length < k.size) {
+                    if (k.version <= asked) {
+                        resize(k, page * PAGE + got.length);
+                        k.attributesUntilNs = 0;
+                        k.sizeRefused = false;
+                    } else {
+                        k.sizeRefused = true;
+                    }
                 }
                 cached = Arrays.copyOf(got, PAGE);
                 k.pages.put(page, cached);
             }
             int at = (int) (offset % PAGE);
             n = (int) Math.max(0, Math.min(length, k.size - offset));
-            return Arrays.copyOfRange(cached, at, at + n);
+            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused);
         } finally {
             lock.unlock();
         }
