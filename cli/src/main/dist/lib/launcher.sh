@@ -24,11 +24,27 @@ find_java() {
   return 1
 }
 
+# In the environment, which keeps the command line short; in a defined order, as the cache below is good for one order only.
+class_path() {
+  local LC_ALL=C jar path=
+  for jar in "$HOME_DIR"/lib/*.jar; do path+=:$jar; done
+  printf '%s\n' "${path#:}"
+}
+
+CLASSPATH=$(class_path)
+export CLASSPATH
+
 # Netty and protobuf still use sun.misc.Unsafe, which Java would report on standard error.
 JAVA_COMMON=(
   --enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow
-  -XX:-UsePerfData -Xshare:auto
+  -XX:-UsePerfData -XX:+UseCompactObjectHeaders
 )
+# Classes loaded and linked, and what was learnt of methods, by a training run. Java takes the file if it comes from the same Java, these very jars and the same
+# kind of object headers; else it would complain, and goes on without.
+AOT_CACHE=$HOME_DIR/lib/etcfs.aot
+if [ -z "${ETCFS_AOT_TRAINING:-}" ] && [ -r "$AOT_CACHE" ]; then
+  JAVA_COMMON+=(-XX:AOTCache="$AOT_CACHE" '-Xlog:aot*=off,cds*=off')
+fi
 JAVA_SHORT=("${JAVA_COMMON[@]}" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m)
 
 need_java() { # PROGRAM EXIT_CODE; sets JAVA

@@ -1,0 +1,2 @@
+/** The shell scripts that start the programs. */
+package io.etcfs.cli.launcher;
