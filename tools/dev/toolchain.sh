@@ -73,9 +73,11 @@ build() {
     if is_built; then exit 0; fi
     say "building"
     started=$(mktemp "$ROOT/cli/target/stamp.XXXXXX")
+    rm -f "$AOT_CACHE"
     run_maven -q -pl cli -am -Dmaven.test.skip=true package >&2 8>&- || { rm -f "$started"; exit 1; }
     [ -x "$DIST/bin/etcfs" ] && [ -x "$DIST/bin/etcfsctl" ] ||
       { rm -f "$started"; say "the build made no $DIST/bin/etcfs and etcfsctl"; exit 1; }
+    train 8>&-
     mv "$started" "$DIST/.stamp"
   ) 8>"$ROOT/cli/target/.build-lock" || die "the build failed; see above"
 }
