@@ -217,7 +217,7 @@ public final class ClusterNode implements Operations {
             Tokens.Counters t = node.tokens().counters();
             Pipeline.Counters p = node.pipeline().counters();
             return new NodeStatus(settings.node(), node.session().revision(), Math.max(0, node.session().trustedUntilNs() - node.monitor().nowNs()), node.session().generation(), t.held(),
-                    t.acquires(), t.recalls(), t.trimmed(), t.cachedBytes(), settings.maxCachedBytes(), p.batches(), p.operations(), p.blocksWritten(), p.waiting(), node.space().arenaCount(), node.vnodes().count(), openFiles.count());
+                    t.acquires(), t.recalls(), t.trimmed(), t.cachedBytes(), settings.maxCachedBytes(), p.batches(), p.operations(), p.blocksWritten(), p.dataNs(), p.transactionNs(), p.waiting(), node.space().arenaCount(), node.vnodes().count(), openFiles.count());
         });
     }
 

@@ -44,27 +44,37 @@ final class Durability {
 
     void makeDurable(Call call, Vnode v, boolean dataOnly) throws FsException {
         long[] upTo = {-1};
+        long[] writes = {0};
+        boolean[] pushed = {false};
         node.waiting().run(call, a -> {
             requireWrittenBack(v);
             Domain d = node.tokens().known(v.home);
             Inode i = d == null ? null : d.inodes.get(v.ino);
             if (upTo[0] < 0) {
                 // fsync is for all that was done here before; fdatasync for what the file's bytes need. Without a token that was published when it was given up.
+                writes[0] = node.pipeline().deviceWrites();
                 upTo[0] = !dataOnly ? node.pipeline().lastNumber() : i != null ? i.lastDataBatch : d == null ? 0 : d.lastBatch;
             }
             if (!node.pipeline().published(upTo[0])) {
-                node.pipeline().push(upTo[0]);
+                if (call.mayWait() && !pushed[0]) {
+                    node.pipeline().pushForSync(upTo[0]);
+                    pushed[0] = true;
+                }
                 throw unpublished;
             }
             return null;
         });
-        flush(v);
+        flush(v, writes[0]);
     }
 
     /** Makes durable what was written to the device, for a write that waits for nothing else. */
     void flush(Vnode v) throws FsException {
+        flush(v, Long.MAX_VALUE);
+    }
+
+    private void flush(Vnode v, long writes) throws FsException {
         try {
-            node.pipeline().flushDevice();
+            node.pipeline().flushDevice(writes);
         } catch (DeviceException e) {
             throw Contents.failed("flush", v.ino, e);
         }

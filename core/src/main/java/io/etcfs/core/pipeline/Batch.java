@@ -37,6 +37,8 @@ final class Batch {
     private final List<Runnable> onSessionGone = new ArrayList<>();
     /** Of a closed batch: operations that are bound to the session, and those to be made in their place without it, or null. */
     private final Map<Op, Op> boundOperations = new IdentityHashMap<>();
+    /** How many calls of fsync wait for it. */
+    int syncs;
     private int riderOperations;
     private int bytesEstimate;
     /** Set when it is closed. */

@@ -58,12 +58,17 @@ final class DeviceAccesses {
         writes++;
     }
 
-    /** Makes every write that returned durable. Without the monitor. */
-    void flush() throws DeviceException {
+    /** Monitor held. */
+    long writes() {
+        return writes;
+    }
+
+    /** Makes the first {@code wanted} of the writes durable, or all that returned. Without the monitor. */
+    void flush(long wanted) throws DeviceException {
         long upTo;
         monitor.lock();
         try {
-            if (flushed >= writes) {
+            if (flushed >= Math.min(wanted, writes)) {
                 return;
             }
             upTo = writes;
@@ -120,7 +125,7 @@ final class DeviceAccesses {
     }
 
     void flushRetrying() {
-        retry("flush", this::flush);
+        retry("flush", () -> flush(Long.MAX_VALUE));
     }
 
     private interface Work {

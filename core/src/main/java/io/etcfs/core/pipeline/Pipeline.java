@@ -72,12 +72,17 @@ public final class Pipeline {
     private boolean writing;
     private long committed;
     private long pushTo;
+    /** As {@code pushTo}, for those who can wait for others of their {@link Group}. */
+    private long syncTo;
+    private final Group group = new Group();
     private byte[] markerBefore;
     private boolean resurrecting;
     private boolean stopping;
     private long batchesCommitted;
     private long operationsCommitted;
     private long blocksWritten;
+    private long dataNs;
+    private long transactionNs;
 
     public Pipeline(Monitor monitor, MetadataStore store, BlockDevice device, Session session, Keys keys, String node, int maxOperations) {
         this.monitor = monitor;
@@ -215,6 +220,24 @@ public final class Pipeline {
         }
     }
 
+    /** As {@link #push} for an fsync, which waits for the batch of that number: together with others who are about to. Once for each. */
+    public void pushForSync(long number) {
+        if (number < open.number) {
+            push(number);
+            for (Batch b : closed) {
+                if (b.number == number) {
+                    b.syncs++;
+                }
+            }
+            return;
+        }
+        open.syncs++;
+        syncTo = Math.max(syncTo, number);
+        if (group.complete(open.syncs, monitor.nowNs())) {
+            idle.wakeOne();
+        }
+    }
+
     /** The number of the last batch that has anything in it. */
     public long lastNumber() {
         return open.isEmpty() ? open.number - 1 : open.number;
@@ -226,6 +249,7 @@ public final class Pipeline {
     }
 
     private void closeOpen() {
+        group.closes(open.syncs, monitor.nowNs());
         open.close();
         closed.add(open);
         open = new Batch(open.number + 1, monitor.nowNs());
@@ -245,10 +269,11 @@ public final class Pipeline {
         return domains;
     }
 
-    public record Counters(long batches, long operations, long blocksWritten, int waiting) {}
+    /** @param dataNs the time that the data of batches took, flushes included; {@code transactionNs} that of their transactions */
+    public record Counters(long batches, long operations, long blocksWritten, long dataNs, long transactionNs, int waiting) {}
 
     public Counters counters() {
-        return new Counters(batchesCommitted, operationsCommitted, blocksWritten, closed.size());
+        return new Counters(batchesCommitted, operationsCommitted, blocksWritten, dataNs, transactionNs, closed.size());
     }
 
     // ---- device writes outside of batches
@@ -258,9 +283,19 @@ public final class Pipeline {
         device.written();
     }
 
+    /** How many device writes have returned. Monitor held. */
+    public long deviceWrites() {
+        return device.writes();
+    }
+
     /** Makes every device write that returned durable. Without the monitor. */
     public void flushDevice() throws DeviceException {
-        device.flush();
+        device.flush(Long.MAX_VALUE);
+    }
+
+    /** Makes the first so many of {@link #deviceWrites} durable: others may be under way all the time. Without the monitor. */
+    public void flushDevice(long writes) throws DeviceException {
+        device.flush(writes);
     }
 
     /** Makes durable all that is in the device's cache, whoever wrote it. Without the monitor. */
@@ -309,8 +344,7 @@ public final class Pipeline {
         monitor.lock();
         try {
             while (!stopping && !ready()) {
-                boolean timed = !open.isEmpty() && closed.isEmpty() && !resurrecting;
-                idle.awaitQuietly(timed ? open.openedAtNs + LINGER_NS : monitor.nowNs() + 1_000_000_000L);
+                idle.awaitQuietly(nextLookNs());
             }
             if (stopping) {
                 return null;
@@ -340,7 +374,22 @@ public final class Pipeline {
         }
         // While a transaction is on its way the open batch goes on collecting, unless it is full: those who wait have to wait for that transaction anyway,
         // and two batches cost twice as much.
-        return closed.isEmpty() && !open.isEmpty() && (pushTo >= open.number || monitor.nowNs() >= open.openedAtNs + LINGER_NS);
+        if (!closed.isEmpty() || open.isEmpty()) {
+            return false;
+        }
+        long now = monitor.nowNs();
+        return pushTo >= open.number || now >= open.openedAtNs + LINGER_NS || syncTo >= open.number && group.complete(open.syncs, now);
+    }
+
+    /** When a publisher without work looks again by itself. */
+    private long nextLookNs() {
+        long now = monitor.nowNs();
+        if (!closed.isEmpty() || resurrecting) {
+            return now + 1_000_000_000L;
+        }
+        long ns = open.isEmpty() ? now + 1_000_000_000L : open.openedAtNs + LINGER_NS;
+        // Whoever joins the group does not wake anybody, unless he is the last.
+        return group.untilNs() > now ? Math.min(ns, group.untilNs()) : ns;
     }
 
     /** Until the batch before has committed. False: the node is stopping. */
@@ -409,6 +458,7 @@ public final class Pipeline {
     private boolean send(Batch batch, Txn txn, byte[] marker, List<List<Op>> riderOps, long sessionRevision, long generationRevision) {
         while (true) {
             Outcome outcome;
+            long sentNs = monitor.nowNs();
             try {
                 outcome = store.commit(txn, TXN_TIMEOUT_NS);
             } catch (StoreRejectedException e) {
@@ -424,7 +474,7 @@ public final class Pipeline {
             }
             switch (outcome) {
                 case Outcome.Committed(TxnResult r) -> {
-                    complete(batch, marker, () -> {
+                    complete(batch, marker, monitor.nowNs() - sentNs, () -> {
                         int at = batch.operations.size() + 1;
                         for (int i = 0; i < batch.riders.size(); i++) {
                             int count = riderOps.get(i).size();
@@ -438,7 +488,7 @@ public final class Pipeline {
                     KeyValue found = r.ranged(2).only();
                     if (found != null && Arrays.equals(found.value(), marker)) {
                         // The incarnation is this process's alone: an earlier copy committed, one that the network made included.
-                        complete(batch, marker, () -> {
+                        complete(batch, marker, monitor.nowNs() - sentNs, () -> {
                             int at = 3;
                             for (Rider rider : batch.riders) {
                                 int count = rider.reads().size();
@@ -492,12 +542,18 @@ public final class Pipeline {
         }
     }
 
-    private void complete(Batch batch, byte[] marker, Runnable tellRiders) {
+    private void complete(Batch batch, byte[] marker, long tookNs, Runnable tellRiders) {
         monitor.lock();
         try {
             if (committed < batch.number) {
                 tellRiders.run();
+                transactionNs += tookNs;
                 finish(batch, marker);
+                int joined = open.syncs;
+                for (Batch b : closed) {
+                    joined += b.syncs;
+                }
+                group.committed(batch.syncs, joined, tookNs, monitor.nowNs());
             }
         } finally {
             monitor.unlock();
@@ -536,6 +592,7 @@ public final class Pipeline {
         } finally {
             monitor.unlock();
         }
+        long startNs = monitor.nowNs();
         try {
             device.write(blocks);
             if (!Fault.PUBLISHED_BEFORE_FLUSH.on()) {
@@ -553,6 +610,7 @@ public final class Pipeline {
         try {
             // Only now: until they are on the device the bytes are read from here.
             blocksWritten += blocks.size();
+            dataNs += monitor.nowNs() - startNs;
             batch.data.forEach(dirty::written);
             batch.data.clear();
             writing = false;
