@@ -25,6 +25,8 @@ public final class Vnode {
     public long pruneAskedNs = Long.MIN_VALUE / 2;
     public int handles;
     public int writableHandles;
+    /** Handles of programs that run from it here. */
+    public int executed;
 
     /** Device reads under way, and whether somebody changes its blocks. Readers and the changer exclude each other. */
     public int readers;

@@ -16,6 +16,8 @@ import java.lang.foreign.MemorySegment;
  */
 final class Bytes {
     static final int O_ACCMODE = 3;
+    /** Not of open(2): the kernel adds it where a program is opened to be executed (__FMODE_EXEC). */
+    static final int FOR_EXECUTION = 040;
     static final int O_EXCL = 0200;
     static final int O_TRUNC = 01000;
     static final int O_APPEND = 02000;
@@ -55,7 +57,7 @@ final class Bytes {
     }
 
     Operations.Opened open(Call call, long ino, int flags, boolean killPrivileges) throws FsException {
-        boolean truncates = (flags & O_TRUNC) != 0 && (flags & O_ACCMODE) != 0;
+        boolean truncates = (flags & O_TRUNC) != 0;
         Waiting.Held held = truncates ? sizes.sizeChange(node.monitor().with(() -> node.vnodes().require(ino))) : Waiting.NOTHING;
         return node.waiting().run(call, held, a -> {
             Vnode v = node.vnodes().require(ino);
@@ -70,6 +72,10 @@ final class Bytes {
                 throw new FsException(Errno.ESTALE);
             }
             if (truncates && i.isRegular()) {
+                if (v.executed > 0 && (flags & O_ACCMODE) == 0) {
+                    // The kernel refuses it by itself where the open is for writing, and here only after we have cut the running program off.
+                    throw new FsException(Errno.ETXTBSY);
+                }
                 if (!i.extentsLoaded) {
                     openFiles.loadExtents(d, i);
                     throw Blocked.INSTANCE;

@@ -260,6 +260,9 @@ final class Names {
                 }
                 Vnode v = node.vnodes().get(e.ino(), e.home(), false);
                 if ((flags & Bytes.O_TRUNC) != 0) {
+                    if (v.executed > 0) {
+                        throw new FsException(Errno.ESTALE);
+                    }
                     try {
                         if (!i.extentsLoaded) {
                             openFiles.loadExtents(home, i);

@@ -68,6 +68,10 @@ final class OpenFiles {
         boolean writable() {
             return (flags & 3) != 0;
         }
+
+        boolean executes() {
+            return (flags & Bytes.FOR_EXECUTION) != 0;
+        }
     }
 
     private final Node node;
@@ -88,6 +92,9 @@ final class OpenFiles {
         if (h.writable()) {
             v.writableHandles++;
         }
+        if (h.executes()) {
+            v.executed++;
+        }
         return h;
     }
 
@@ -104,6 +111,9 @@ final class OpenFiles {
         v.handles--;
         if (h.writable()) {
             v.writableHandles--;
+        }
+        if (h.executes()) {
+            v.executed--;
         }
         if (v.handles == 0) {
             considerClosing(v);

@@ -681,6 +681,10 @@ def case_o_trunc(a, b):
             eq(os.pread(reader, 10, 0), b'')
             os.write(fd, b'other')
         eq(os.pread(reader, 10, 0), b'other')
+    # Whatever the handle may do.
+    with opened(b + '/f', os.O_RDONLY | os.O_TRUNC) as fd:
+        eq((os.fstat(fd).st_size, os.pread(fd, 10, 0)), (0, b''))
+    eq((os.stat(a + '/f').st_size, get(a + '/f')), (0, b''))
 
 
 def case_appends(a, b):
@@ -817,10 +821,16 @@ def case_programs_run(a, b):
     put(a + '/sleep', get('/bin/sleep'))
     os.chmod(a + '/sleep', 0o755)
     p = subprocess.Popen([a + '/sleep', '5'])
+    # The one for reading cuts the file off where the other ones are refused before; a program that is just starting still reads it.
+    for flags in os.O_RDONLY | os.O_TRUNC, os.O_WRONLY, os.O_RDWR | os.O_TRUNC:
+        fails(errno.ETXTBSY, os.open, a + '/sleep', flags)
+    fails(errno.ETXTBSY, os.truncate, a + '/sleep', 5)
     time.sleep(0.05)
-    fails(errno.ETXTBSY, os.open, a + '/sleep', os.O_WRONLY)
+    eq(p.poll(), None)
     p.kill()
     p.wait()
+    os.close(os.open(a + '/sleep', os.O_RDONLY | os.O_TRUNC))
+    eq(os.stat(b + '/sleep').st_size, 0)
 
 
 def case_copies_inside(a, b):
