@@ -33,6 +33,7 @@ test_modules() { # TIER MAVEN_ARGS...
     need_root
     need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
       losetup:mount python3:python3 tar:tar
+    need_suites
     build
     # The tests must use what was built before them, also if someone saves a file meanwhile.
     export ETCFS_DEV_NO_BUILD=1

@@ -1,0 +1,64 @@
+package io.etcfs.it.suite;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import io.etcfs.it.cluster.DevCluster;
+import io.etcfs.it.cluster.OnCluster;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/**
+ * fsx 0.3.2 (crates.io): one file, read and written at random by calls and mappings, cut, grown, with holes and copies of ranges, compared with what it should be.
+ * By turns: whenever it is closed it is opened on the other node. {@code -Detcfs.it.fsx.operations} (3000), {@code -Detcfs.it.fsx.seed} (random).
+ */
+@OnCluster
+class FsxTest {
+    private static final Duration LIMIT = Duration.ofMinutes(10);
+    private static final int OPERATIONS = Integer.getInteger("etcfs.it.fsx.operations", 3000);
+    private static final long SEED = Long.getLong("etcfs.it.fsx.seed", System.nanoTime() & 0xffffffffL);
+
+    @Test
+    void oneMount(DevCluster cluster) throws IOException, InterruptedException {
+        run(cluster, Map.of(), 1);
+    }
+
+    @Test
+    void twoMounts(DevCluster cluster) throws IOException, InterruptedException {
+        Outside.program("ETCFS_SUITE_FSX");
+        run(cluster, Outside.alternating(cluster), 6);
+    }
+
+    private static void run(DevCluster cluster, Map<String, String> environment, int closes) throws IOException, InterruptedException {
+        Path program = Outside.program("ETCFS_SUITE_FSX");
+        Path config = Files.writeString(cluster.scratch().resolve("fsx-" + closes + ".toml"), """
+                flen = 2097152
+                [opsize]
+                min = 0
+                max = 131072
+                [weights]
+                close_open = %d
+                invalidate = 1
+                mapread = 5
+                mapwrite = 5
+                read = 8
+                write = 8
+                truncate = 3
+                fsync = 0.5
+                fdatasync = 0.5
+                posix_fallocate = 2
+                punch_hole = 3
+                sendfile = 2
+                posix_fadvise = 1
+                copy_file_range = 3
+                """.formatted(closes));
+        Path file = Outside.directory(cluster, "fsx").resolve("file");
+        try (Outside run = Outside.start(cluster, environment, program, "-f", config, "-N", OPERATIONS, "-S", SEED, "-P", cluster.scratch(), file)) {
+            String said = run.await(cluster, LIMIT);
+            assertEquals(0, run.exitCode(), "seed " + SEED + ":\n" + said);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+# Public suites that `./dev test it` runs: built once, in pinned versions, into the cache. Sourced by ./dev.
+# shellcheck shell=bash disable=SC2034,SC2015,SC2016
+
+PJDFSTEST_VERSION=0.2.2
+FSX_VERSION=0.3.2
+RUST_MIN=1.85
+
+# Exports ETCFS_SUITE_..., each the path of a suite's program. Without a compiler for it a suite is left out, and its tests are skipped.
+need_suites() {
+  if can_build_crates; then
+    ETCFS_SUITE_PJDFSTEST=$(need_crate pjdfstest $PJDFSTEST_VERSION) || die "pjdfstest could not be built; see above"
+    ETCFS_SUITE_FSX=$(need_crate fsx $FSX_VERSION) || die "fsx could not be built; see above"
+    export ETCFS_SUITE_PJDFSTEST ETCFS_SUITE_FSX
+  fi
+}
+
+can_build_crates() {
+  local version
+  command -v cargo >/dev/null && version=$(cargo --version 2>/dev/null) ||
+    { say "no cargo: pjdfstest and fsx are skipped (install Rust $RUST_MIN or newer to have them)"; return 1; }
+  version=${version#cargo }
+  version=${version%% *}
+  [ "$(printf '%s\n' $RUST_MIN "$version" | sort -V | head -n 1)" = $RUST_MIN ] ||
+    { say "cargo $version is too old: pjdfstest and fsx are skipped (Rust $RUST_MIN or newer builds them)"; return 1; }
+  command -v cc >/dev/null || need_commands cc:gcc
+}
+
+need_crate() { # NAME VERSION; prints the path of its program
+  local root=$CACHE/crates program=$CACHE/crates/$1-$2/bin/$1
+  mkdir -p "$root"
+  (
+    flock 8
+    if [ -x "$program" ]; then exit 0; fi
+    say "building $1 $2 once, into $root/$1-$2"
+    cargo install --quiet --locked --root "$root/$1-$2" --target-dir "$root/$1-$2/build" --version "$2" "$1" >&2 </dev/null 8>&- &&
+      rm -rf "$root/$1-$2/build"
+  ) 8>"$root/.lock" || return 1
+  printf '%s\n' "$program"
+}
