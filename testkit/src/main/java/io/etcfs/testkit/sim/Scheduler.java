@@ -39,6 +39,8 @@ final class Scheduler {
         }
     }
 
+    /** Runs all steps. */
+    private final Thread carrier = Thread.currentThread();
     private final Random random;
     private final PriorityQueue<Timer> timers = new PriorityQueue<>();
     private final List<Runnable> ready = new ArrayList<>();
@@ -54,6 +56,10 @@ final class Scheduler {
 
     long nowNs() {
         return nowNs;
+    }
+
+    Thread carrier() {
+        return carrier;
     }
 
     long steps() {

@@ -5,7 +5,6 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Executor;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.Lock;
 
@@ -13,7 +12,7 @@ import java.util.concurrent.locks.Lock;
  * A process: threads that can be stopped and continued together (SIGSTOP, SIGCONT), or end for good at any step (SIGKILL), and the clocks that they see.
  * What it has asked of the network and the device before it was killed still happens.
  */
-final class SimProcess implements Executor, Tasks, Clock {
+final class SimProcess implements Tasks, Clock {
     private final Scheduler scheduler;
     private final String name;
     /** How much faster than true time its clock goes. */
@@ -59,8 +58,8 @@ final class SimProcess implements Executor, Tasks, Clock {
         wallClockOffsetNs += byNs;
     }
 
-    @Override
-    public void execute(Runnable step) {
+    /** A step of one of its threads. */
+    void ready(Runnable step) {
         if (!dead) {
             scheduler.ready(() -> {
                 if (dead) {
@@ -77,7 +76,7 @@ final class SimProcess implements Executor, Tasks, Clock {
 
     @Override
     public Thread start(String threadName, Runnable body) {
-        return VirtualThreads.start(this, name + "/" + threadName, () -> {
+        return SimThread.start(this, name + "/" + threadName, () -> {
             try {
                 body.run();
             } catch (Monitor.Stopped e) {

@@ -22,11 +22,10 @@ final class VirtualThreads {
         }
     }
 
-    static Thread start(Executor executor, String name, Runnable body) {
+    /** Not started yet. */
+    static Thread create(Executor executor, String name, Runnable body) {
         try {
-            Thread thread = (Thread) NEW.invokeExact(executor, name, 0, body);
-            thread.start();
-            return thread;
+            return (Thread) NEW.invokeExact(executor, name, 0, body);
         } catch (RuntimeException | Error e) {
             throw e;
         } catch (Throwable e) {
