@@ -2,7 +2,6 @@ package io.etcfs.testkit.sim;
 
 import io.etcfs.core.device.BlockDevice;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -13,11 +12,11 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * What may explain what programs saw and what is stored in the end: of each daemon that ended, some of its last operations are lost, and the others have an order that
+ * What may explain what programs saw and what is stored in the end: of each daemon that ended, its last operations from some point on are lost, and the others have an order that
  * leads from where the filesystem was to what is stored.
  */
 final class Explanation {
-    private static final int MAX_CUTS = 20_000;
+    private static final int MAX_TRIES = 20_000;
     /** Of a failure, how many tries are told. */
     private static final int MAX_TOLD = 20;
 
@@ -40,22 +39,22 @@ final class Explanation {
     /** Null: there is one. Else how far the first try came, then the others that came elsewhere. */
     String missing() {
         noteWhatGoesOnMeanwhile();
-        List<List<Op>> mayBeLost = gone.stream().map(this::mayBeLost).toList();
-        int most = mayBeLost.stream().mapToInt(List::size).sum();
+        List<LossesOfOne> losses = gone.stream().map(process -> new LossesOfOne(mayBeLost(process))).toList();
+        int most = losses.stream().mapToInt(LossesOfOne::most).sum();
         Set<String> stories = new LinkedHashSet<>();
         List<String> told = new ArrayList<>();
         int tried = 0;
         for (int lost = 0; lost <= most; lost++) {
-            for (int[] cut : cuts(mayBeLost, lost)) {
-                if (++tried > MAX_CUTS) {
-                    return "no explanation within " + MAX_CUTS + " tries; the first one: " + told.getFirst();
+            for (List<Set<Op>> tryThis : combined(losses, lost)) {
+                if (++tried > MAX_TRIES) {
+                    return "no explanation within " + MAX_TRIES + " tries; the first one: " + told.getFirst();
                 }
-                Linearizer l = linearizer(mayBeLost, cut);
+                Linearizer l = linearizer(tryThis);
                 if (l.found()) {
                     return null;
                 }
                 if (told.size() < MAX_TOLD && stories.add(l.story())) {
-                    told.add(told.isEmpty() ? l.story() : "with the last " + Arrays.toString(cut) + " of " + gone + " lost: " + l.story());
+                    told.add(told.isEmpty() ? l.story() : "with " + tryThis.stream().map(Set::size).toList() + " of " + gone + " lost: " + l.story());
                 }
             }
         }
@@ -83,46 +82,49 @@ final class Explanation {
         return ops.stream().filter(o -> o.process.equals(process) && o.changed() && o.returned > fsyncCalled).toList();
     }
 
-    /** All ways to lose so many in all, the last ones of each. */
-    private static List<int[]> cuts(List<List<Op>> mayBeLost, int lost) {
-        List<int[]> all = new ArrayList<>();
-        cuts(mayBeLost, lost, 0, new int[mayBeLost.size()], all);
+    /** All ways to lose so many in all, one set for each of {@link #gone}. */
+    private static List<List<Set<Op>>> combined(List<LossesOfOne> losses, int lost) {
+        List<List<Set<Op>>> all = new ArrayList<>();
+        combine(losses, lost, new ArrayList<>(), all);
         return all;
     }
 
-    private static void cuts(List<List<Op>> mayBeLost, int left, int at, int[] cut, List<int[]> all) {
-        if (at == cut.length) {
+    private static void combine(List<LossesOfOne> losses, int left, List<Set<Op>> chosen, List<List<Set<Op>>> all) {
+        if (chosen.size() == losses.size()) {
             if (left == 0) {
-                all.add(cut.clone());
+                all.add(List.copyOf(chosen));
             }
             return;
         }
-        for (int n = 0; n <= Math.min(left, mayBeLost.get(at).size()); n++) {
-            cut[at] = n;
-            cuts(mayBeLost, left - n, at + 1, cut, all);
+        LossesOfOne next = losses.get(chosen.size());
+        for (int n = 0; n <= Math.min(left, next.most()); n++) {
+            for (Set<Op> some : next.of(n)) {
+                chosen.add(some);
+                combine(losses, left - n, chosen, all);
+                chosen.removeLast();
+            }
         }
     }
 
-    private Linearizer linearizer(List<List<Op>> mayBeLost, int[] cut) {
+    private Linearizer linearizer(List<Set<Op>> lostOfEach) {
         Set<Op> lost = new HashSet<>();
-        Map<String, Long> firstLost = new HashMap<>();
-        for (int i = 0; i < cut.length; i++) {
-            List<Op> all = mayBeLost.get(i);
-            List<Op> some = all.subList(all.size() - cut[i], all.size());
-            lost.addAll(some);
-            if (!some.isEmpty()) {
-                firstLost.put(gone.get(i), some.getFirst().called);
-            }
+        Map<String, Set<Op>> byProcess = new HashMap<>();
+        for (int i = 0; i < lostOfEach.size(); i++) {
+            lost.addAll(lostOfEach.get(i));
+            byProcess.put(gone.get(i), lostOfEach.get(i));
         }
         List<Op> notAsCalled = ops.stream().filter(o -> lost.contains(o) || o.unknown()).toList();
         List<Op> strays = notAsCalled.stream().filter(o -> o.writes() || o.kind == Op.Kind.TRUNCATE && clearedInPlace(o, notAsCalled)).toList();
-        List<Op> left = ops.stream().filter(o -> !lost.contains(o) && !sawLost(o, firstLost.getOrDefault(o.process, Long.MAX_VALUE))).toList();
+        List<Op> left = ops.stream().filter(o -> !lost.contains(o) && !sawLost(o, byProcess.getOrDefault(o.process, Set.of()))).toList();
         return new Linearizer(before.withStrays(strays), left, unclaimed, stored);
     }
 
-    /** What was called after the first thing that is lost may have been seen with it, and so may what was still without an answer then; but what it changed has to be there. */
-    private static boolean sawLost(Op o, long firstLost) {
-        return o.called > firstLost || o.returned > firstLost && !o.unknown() && !o.changed();
+    /**
+     * Whether nothing can be said of it where those are lost: what had no answer yet when the first of them was called may have been answered with it. What changed
+     * something and is not lost has to be there, and what may have is there or not, unless it came after one that is lost.
+     */
+    private static boolean sawLost(Op o, Set<Op> lost) {
+        return lost.stream().anyMatch(l -> o.unknown() ? o.called > l.returned : !o.changed() && o.returned > l.called);
     }
 
     /** Whether a truncation that is not there may have left zeros behind its end, up to the end of that block: the block goes to the device with what is written there or behind it. */

@@ -70,7 +70,8 @@ final class Linearizer {
             if (d == null) {
                 return true;
             }
-            difference = d;
+            // The first: without operations that may not have been carried out at all.
+            difference = difference == null ? d : difference;
         }
         if (seen.size() > MAX_STATES || !seen.add(new State((BitSet) done.clone(), at))) {
             return false;

@@ -165,4 +165,25 @@ class ExplanationTest {
         done(make(Op.Kind.MKDIR, "n1.5", "d", 3074));
         assertNotNull(missing(Reference.empty(), Set.of("n2.2"), withDirectory("d", 3074)));
     }
+
+    /** Which of two that overlap was made first shows only in what is left. */
+    @Test
+    void ofTwoChangesThatOverlapEitherMayBeLost() {
+        Op remove = new Op(Op.Kind.UNLINK, "n1.2", 1, "d", 0, null, 0, 0, null);
+        remove.called = ++calls;
+        ops.add(remove);
+        done(make(Op.Kind.CREATE, "n1.2", "d", 2));
+        remove.returned = ++calls;
+        assertNull(missing(Reference.empty(), Set.of("n1.2"), withFile("d", 2, new byte[0])));
+        assertNull(missing(Reference.empty(), Set.of("n1.2"), Reference.empty()));
+        assertNotNull(missing(Reference.empty(), Set.of(), withFile("d", 2, new byte[0])));
+    }
+
+    @Test
+    void nothingIsLostWithoutWhatCameAfterIt() {
+        done(make(Op.Kind.CREATE, "n1.2", "d", 2));
+        done(make(Op.Kind.CREATE, "n1.2", "e", 3));
+        assertNotNull(missing(Reference.empty(), Set.of("n1.2"), withFile("e", 3, new byte[0])));
+        assertNull(missing(Reference.empty(), Set.of("n1.2"), withFile("d", 2, new byte[0])));
+    }
 }
