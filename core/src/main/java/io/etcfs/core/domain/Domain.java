@@ -50,6 +50,8 @@ public final class Domain {
     /** When a local operation last went through under it, and whether one that waited for it has not had its turn yet. */
     public long lastUsedNs;
     public boolean unserved;
+    /** When a local operation last went through that needs it EXCLUSIVE. */
+    public long lastChangedNs = Long.MIN_VALUE / 2;
     public long holdNs;
     /** Born under its parent's EXCLUSIVE in a batch that is not committed yet: nobody else can know of it. */
     public boolean birthUnpublished;

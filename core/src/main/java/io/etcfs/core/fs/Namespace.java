@@ -156,6 +156,7 @@ final class Namespace {
             v.lastAttributes = i.attributes();
         }
         node.journal().delete(child, i);
+        child.lastChangedNs = Long.MIN_VALUE / 2;
         // Given back once the batch that removes it is out: files can live on in the domain.
         node.pipeline().onCommitted(() -> node.tokens().release(child));
     }

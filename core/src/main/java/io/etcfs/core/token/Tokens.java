@@ -29,6 +29,8 @@ public final class Tokens {
     static final long OWNER_REVISION_UNKNOWN = -1;
     /** A token recalled from here is not asked for ahead of its use for so long: somebody changes the domain. */
     private static final long ASK_AHEAD_AFTER_NS = 2_000_000_000L;
+    /** Who changed a domain so short a time ago will change more of it: longer than all others' turns take. */
+    private static final long CHANGES_ON_NS = 1_000_000_000L;
     static final int MAX_TOKENS = 16_384;
     static final int TRIM_AT_ONCE = 2_000;
     private static final long TRIM_IDLE_NS = 1_000_000_000L;
@@ -183,7 +185,7 @@ public final class Tokens {
         }
         if (all) {
             for (Need n : needs) {
-                used(domain(n.resource()));
+                used(domain(n.resource()), n.mode());
             }
             return;
         }
@@ -217,16 +219,23 @@ public final class Tokens {
             demand(d, mode);
             throw Blocked.INSTANCE;
         }
-        used(d);
+        used(d, mode);
         return d;
     }
 
-    private void used(Domain d) {
+    private void used(Domain d, Mode mode) {
         d.unserved = false;
         d.lastUsedNs = monitor.nowNs();
+        if (mode == Mode.EXCLUSIVE) {
+            d.lastChangedNs = d.lastUsedNs;
+        }
     }
 
     void demand(Domain d, Mode mode) {
+        demand(d, mode, false);
+    }
+
+    private void demand(Domain d, Mode mode, boolean ahead) {
         if (d.held.atLeast(mode) && !d.giving) {
             return;
         }
@@ -239,7 +248,7 @@ public final class Tokens {
             d.events++;
         }
         d.demandUntilNs = now + DEMAND_NS;
-        d.demandAhead = false;
+        d.demandAhead = ahead;
         startAcquire(d);
     }
 
@@ -252,16 +261,26 @@ public final class Tokens {
             dropIfUnused(d);
             return false;
         }
-        demand(d, Mode.SHARED);
-        d.demandAhead = true;
+        demand(d, Mode.SHARED, true);
         return d.acquiring;
     }
 
     void startAcquire(Domain d) {
         if (!d.acquiring && !d.giving && !d.namesClosed && !leaving && !stopping && d.demand != Mode.NONE) {
+            if (changesOn(d)) {
+                d.demand = Mode.EXCLUSIVE;
+            }
             d.acquiring = true;
             tasks.start("acquire-" + d.id, () -> acquirer.acquire(d));
         }
+    }
+
+    /**
+     * Several nodes change the domain by turns, and this is one of them. Before a name is made it is looked up: to share for that and want the rest then costs two
+     * handovers a turn, and both wait for what the kernel was told meanwhile.
+     */
+    private boolean changesOn(Domain d) {
+        return d.held == Mode.NONE && !d.demandAhead && d.handedRevision == 0 && monitor.nowNs() - d.lastChangedNs < CHANGES_ON_NS;
     }
 
     /** A directory made under its parent's EXCLUSIVE: held from birth. Monitor held; the directory's inode joins the open batch beside it. */

@@ -100,6 +100,8 @@ class PlantedDamageTest {
         a.unlink("/a/gone");
         cluster.start("n3").leave(WAIT_NS);
         // n1 holds X of /a, both nodes S of /b.
+        // Who has just changed a directory would take X to look at it.
+        Thread.sleep(1_100);
         a.list("/b");
         b.list("/b");
         a.write("/a/plain", 0, new byte[1], 0);
