@@ -15,7 +15,6 @@ import io.etcfs.core.session.Session;
 import io.etcfs.core.store.Compare;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
-import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
@@ -39,7 +38,8 @@ final class Acquirer {
 
     private final Tokens tokens;
     private final Monitor monitor;
-    private final MetadataStore store;
+    private final Convoy looks;
+    private final Convoy asks;
     private final Session session;
     private final Pipeline pipeline;
     private final Keys keys;
@@ -53,7 +53,8 @@ final class Acquirer {
     Acquirer(Tokens tokens, Parts parts, TokenRecords records, Recaller recaller) {
         this.tokens = tokens;
         this.monitor = parts.monitor();
-        this.store = parts.store();
+        this.looks = parts.looks();
+        this.asks = parts.asks();
         this.session = parts.session();
         this.pipeline = parts.pipeline();
         this.keys = parts.keys();
@@ -276,7 +277,7 @@ final class Acquirer {
     private boolean putWant(long res, Mode mode, Guard guard, long sessionRevision, long lease, long generation) {
         Want want = Want.newBuilder().setKind(mode == Mode.EXCLUSIVE ? Want.Kind.EXCLUSIVE : Want.Kind.SHARED).setSession(sessionRevision).setLease(lease).setGeneration(generation).build();
         try {
-            return !(store.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want.toByteArray(), lease)), List.of()), Tokens.REQUEST_NS) instanceof Outcome.Unknown);
+            return !(asks.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want.toByteArray(), lease)), List.of()), Tokens.REQUEST_NS) instanceof Outcome.Unknown);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.DEBUG, "want of {0} refused: {1}", res, e.getMessage());
             return true;
@@ -285,7 +286,7 @@ final class Acquirer {
 
     private void withdrawWant(long res) {
         try {
-            store.commit(new Txn(List.of(), List.of(Op.delete(keys.want(res, node))), List.of()), Tokens.REQUEST_NS);
+            asks.commit(new Txn(List.of(), List.of(Op.delete(keys.want(res, node))), List.of()), Tokens.REQUEST_NS);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.DEBUG, "want of {0} not withdrawn: {1}", res, e.getMessage());
         }
@@ -316,7 +317,7 @@ final class Acquirer {
         List<Op> failure = new ArrayList<>(guard.reads());
         failure.addAll(records.lookReads(res));
         try {
-            switch (store.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
+            switch (asks.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
                 case Outcome.Committed(TxnResult r) -> {
                     TokenRecords.Contents contents = everything ? records.contents(res, r, reads) : null;
                     boolean ok = install(d, mode, sessionRevision, r.revision(), mode == Mode.EXCLUSIVE ? r.revision() : seen.ownerRevision(),
@@ -368,7 +369,7 @@ final class Acquirer {
             reads.add(Op.put(key, Handover.lock(sessionRevision), lease));
         }
         try {
-            if (!(store.commit(new Txn(compares, reads, List.of()), Tokens.REQUEST_NS) instanceof Outcome.Committed(TxnResult r))) {
+            if (!((renew ? asks : looks).commit(new Txn(compares, reads, List.of()), Tokens.REQUEST_NS) instanceof Outcome.Committed(TxnResult r))) {
                 return new Asked(false, null);
             }
             Grant.Seen now = records.seen(r, at);

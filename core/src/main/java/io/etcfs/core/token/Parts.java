@@ -7,5 +7,10 @@ import io.etcfs.core.record.Keys;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.store.MetadataStore;
 
-/** The parts of a node that tokens have to do with, and its name. */
-record Parts(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node) {}
+/**
+ * The parts of a node that tokens have to do with, and its name.
+ *
+ * @param looks requests that only read
+ * @param asks  those that may write, and wait for the store's disk then
+ */
+record Parts(Monitor monitor, MetadataStore store, Convoy looks, Convoy asks, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node) {}

@@ -37,18 +37,20 @@ final class TokenRecords {
 
     private final Monitor monitor;
     private final MetadataStore store;
+    private final Convoy looks;
     private final Keys keys;
 
     TokenRecords(Parts parts) {
         this.monitor = parts.monitor();
         this.store = parts.store();
+        this.looks = parts.looks();
         this.keys = parts.keys();
     }
 
     /** One consistent reading of a resource, or null if etcd does not answer. */
     Grant.Seen look(long res) {
         try {
-            Outcome o = store.commit(new Txn(List.of(), lookReads(res), List.of()), Tokens.REQUEST_NS);
+            Outcome o = looks.commit(new Txn(List.of(), lookReads(res), List.of()), Tokens.REQUEST_NS);
             return o instanceof Outcome.Committed(TxnResult r) ? seen(r, 0) : null;
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "etcd refuses to read token {0}: {1}", res, e.getMessage());

@@ -9,6 +9,10 @@ import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.Operations;
 import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
 import java.lang.foreign.Arena;
@@ -18,13 +22,15 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Who gets a token next, and what is asked for. */
+/** Who gets a token next, what is asked for, and that requests that travel together fare as each would alone. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class HandoverTest {
     private static final int O_RDWR = 2;
@@ -228,5 +234,82 @@ class HandoverTest {
         wants.all.clear();
         n2.lookup(call(), dir, bytes("missing"));
         assertEquals(Set.of(new Wants.Wanted(dir, false)), Set.copyOf(wants.all), "its last change is long ago");
+    }
+
+    @Test
+    void requestsThatAreRefusedTogetherAreSentOneByOne() throws Exception {
+        for (int i = 0; i < 40; i++) {
+            a.mkdir("d" + i);
+        }
+        a.fsync("");
+        HookedStore way = way();
+        TestClient b = new TestClient(cluster.start("n2", way));
+        AtomicInteger refused = new AtomicInteger();
+        way.hook = txn -> {
+            if (txn.compares().isEmpty() && txn.success().size() > 1 && txn.success().stream().allMatch(Op.Nested.class::isInstance)) {
+                refused.incrementAndGet();
+                throw new StoreRejectedException(StoreRejectedException.Reason.TOO_LARGE, "planted");
+            }
+            sleep(2);
+            return null;
+        };
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 40; i++) {
+            String name = "d" + i;
+            all.add(start(() -> b.list(name)));
+        }
+        for (Thread t : all) {
+            t.join();
+        }
+        assertEquals(List.of(), failed);
+        assertTrue(refused.get() > 0);
+    }
+
+    @Test
+    void requestsThatAreLostTogetherAreMadeAgain() throws Exception {
+        for (int i = 0; i < 40; i++) {
+            a.mkdir("d" + i);
+        }
+        a.fsync("");
+        HookedStore way = way();
+        TestClient b = new TestClient(cluster.start("n2", way));
+        AtomicInteger lost = new AtomicInteger();
+        CountDownLatch none = new CountDownLatch(1);
+        way.hook = txn -> {
+            sleep(2);
+            boolean together = txn.compares().isEmpty() && txn.success().size() > 1 && txn.success().stream().allMatch(Op.Nested.class::isInstance);
+            int count = together ? lost.incrementAndGet() : 0;
+            if (!together || count > 10) {
+                return null;
+            }
+            // Every second one was carried out all the same.
+            return count % 2 == 0 ? new Outcome.Unknown("lost") : carriedOut(txn);
+        };
+        List<Thread> all = new ArrayList<>();
+        for (int i = 0; i < 40; i++) {
+            String name = "d" + i;
+            all.add(start(() -> b.mkdir(name + "/made")));
+        }
+        for (Thread t : all) {
+            t.join();
+        }
+        assertEquals(List.of(), failed);
+        assertTrue(lost.get() > 1);
+        for (int i = 0; i < 40; i++) {
+            assertEquals(List.of("made"), a.list("d" + i));
+        }
+    }
+
+    private Outcome carriedOut(Txn txn) throws StoreRejectedException {
+        cluster.store.commit(txn, 1_000_000_000L);
+        return new Outcome.Unknown("its answer was lost");
+    }
+
+    private static void sleep(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 }
