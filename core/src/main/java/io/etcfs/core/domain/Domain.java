@@ -62,6 +62,10 @@ public final class Domain {
     // ---- wanting it
     public Mode demand = Mode.NONE;
     public long demandUntilNs;
+    /** Another node is likely to hold it in the way: a want is put without a look before. Taken back once it was followed. */
+    public boolean likelyElsewhere;
+    /** It was handed over by a holder, not taken. */
+    public boolean fromHolder;
     /** No operation waits for it yet: nothing is taken from a holder that vanished, who may be about to take it back. */
     public boolean demandAhead;
     public boolean acquiring;

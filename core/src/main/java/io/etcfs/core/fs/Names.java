@@ -45,6 +45,9 @@ final class Names {
                 readahead.lookedUp(d, e);
             }
             if (e.home() != parent) {
+                if (d.fromHolder) {
+                    node.tokens().expectElsewhere(e.home());
+                }
                 node.tokens().require(a, Need.shared(parent), Need.shared(e.home()));
             }
             Inode i = node.tokens().domain(e.home()).inodes.get(e.ino());

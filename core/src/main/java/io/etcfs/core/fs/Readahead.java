@@ -108,7 +108,7 @@ final class Readahead {
                 return;
             }
             w.scannedTo = e.hash();
-            if (e.isDirectory() && e.ino() != w.last && node.tokens().askAhead(e.ino())) {
+            if (e.isDirectory() && e.ino() != w.last && node.tokens().askAhead(e.ino(), parent.fromHolder)) {
                 w.ahead.add(e.ino());
             }
         }

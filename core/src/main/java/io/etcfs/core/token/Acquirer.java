@@ -85,6 +85,7 @@ final class Acquirer {
                 boolean inGrace;
                 long events;
                 Grant.Adopt handed;
+                boolean wantFirst;
                 monitor.lock();
                 try {
                     if (tokens.stopping() || tokens.leaving() || monitor.nowNs() > d.demandUntilNs || d.held.atLeast(d.demand) && d.loaded) {
@@ -110,15 +111,25 @@ final class Acquirer {
                     inGrace = monitor.nowNs() < session.reopenedAtNs() + GRACE_NS;
                     events = d.events;
                     handed = handed(d);
+                    wantFirst = d.likelyElsewhere && wantPut == Mode.NONE && handed == null && seen == null;
+                    d.likelyElsewhere &= !wantFirst;
                 } finally {
                     monitor.unlock();
                 }
-                if (seen == null && handed == null) {
-                    seen = records.look(d.id);
-                    if (seen == null) {
-                        monitor.pause(50_000_000L);
-                        continue;
+                if (wantFirst) {
+                    Wanted w = wantWhereHeld(d.id, wanted, guard, sessionRevision, lease, generation);
+                    wantUnsettled |= w.unsettled;
+                    seen = w.seen;
+                    if (seen != null && seen.wants(node)) {
+                        wantPut = wanted;
+                        wantPutNs = monitor.nowNs();
                     }
+                } else if (seen == null && handed == null) {
+                    seen = records.look(d.id);
+                }
+                if (seen == null && handed == null) {
+                    monitor.pause(50_000_000L);
+                    continue;
                 }
                 Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen.owner()));
                 if (takesFromVanished(decision, wanted) && noLongerIfAhead(d)) {
@@ -273,11 +284,35 @@ final class Acquirer {
         }
     }
 
+    /** @param unsettled the want may come later */
+    private record Wanted(Grant.Seen seen, boolean unsettled) {}
+
+    /** Looks and, if others are in the way, puts a want, in one transaction. */
+    private Wanted wantWhereHeld(long res, Mode mode, Guard guard, long sessionRevision, long lease, long generation) {
+        List<Compare> free = mode == Mode.EXCLUSIVE ? Handover.nobodyElse(keys, res, node) : Handover.nobodyElseExclusive(keys, res, node);
+        List<Op> ops = new ArrayList<>();
+        ops.add(new Op.Nested(new Txn(free, List.of(), List.of(Op.put(keys.want(res, node), want(mode, sessionRevision, lease, generation), lease)))));
+        ops.addAll(records.lookReads(res));
+        try {
+            return switch (asks.commit(new Txn(guard.compares(), ops, List.of()), Tokens.REQUEST_NS)) {
+                case Outcome.Committed(TxnResult r) -> new Wanted(records.seen(r, 1), false);
+                case Outcome.Conflict(TxnResult r) -> new Wanted(null, false);
+                case Outcome.Unknown(String cause) -> new Wanted(null, true);
+            };
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "want of {0} refused: {1}", res, e.getMessage());
+            return new Wanted(null, false);
+        }
+    }
+
+    private static byte[] want(Mode mode, long sessionRevision, long lease, long generation) {
+        return Want.newBuilder().setKind(mode == Mode.EXCLUSIVE ? Want.Kind.EXCLUSIVE : Want.Kind.SHARED).setSession(sessionRevision).setLease(lease).setGeneration(generation).build().toByteArray();
+    }
+
     /** False: it may come later. */
     private boolean putWant(long res, Mode mode, Guard guard, long sessionRevision, long lease, long generation) {
-        Want want = Want.newBuilder().setKind(mode == Mode.EXCLUSIVE ? Want.Kind.EXCLUSIVE : Want.Kind.SHARED).setSession(sessionRevision).setLease(lease).setGeneration(generation).build();
         try {
-            return !(asks.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want.toByteArray(), lease)), List.of()), Tokens.REQUEST_NS) instanceof Outcome.Unknown);
+            return !(asks.commit(new Txn(guard.compares(), List.of(Op.put(keys.want(res, node), want(mode, sessionRevision, lease, generation), lease)), List.of()), Tokens.REQUEST_NS) instanceof Outcome.Unknown);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.DEBUG, "want of {0} refused: {1}", res, e.getMessage());
             return true;
@@ -320,7 +355,7 @@ final class Acquirer {
             switch (asks.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
                 case Outcome.Committed(TxnResult r) -> {
                     TokenRecords.Contents contents = everything ? records.contents(res, r, reads) : null;
-                    boolean ok = install(d, mode, sessionRevision, r.revision(), mode == Mode.EXCLUSIVE ? r.revision() : seen.ownerRevision(),
+                    boolean ok = install(d, mode, false, sessionRevision, r.revision(), mode == Mode.EXCLUSIVE ? r.revision() : seen.ownerRevision(),
                             mode == Mode.EXCLUSIVE ? owner : seen.owner(), r, reads, contents);
                     return new Asked(ok, null);
                 }
@@ -378,20 +413,21 @@ final class Acquirer {
                 return new Asked(false, null);
             }
             TokenRecords.Contents contents = everything ? records.contents(res, r, 0) : null;
-            return new Asked(install(d, mode, sessionRevision, renew ? r.revision() : lockRevision, now.ownerRevision(), now.owner(), r, 0, contents), now);
+            return new Asked(install(d, mode, true, sessionRevision, renew ? r.revision() : lockRevision, now.ownerRevision(), now.owner(), r, 0, contents), now);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "etcd refuses to read domain {0}: {1}", res, e.getMessage());
             return new Asked(false, null);
         }
     }
 
-    private boolean install(Domain d, Mode mode, long sessionRevision, long lockRevision, long ownerRevision, Owner owner, TxnResult r, int reads, TokenRecords.Contents contents) {
+    private boolean install(Domain d, Mode mode, boolean fromHolder, long sessionRevision, long lockRevision, long ownerRevision, Owner owner, TxnResult r, int reads, TokenRecords.Contents contents) {
         monitor.lock();
         try {
             if (!session.live() || session.revision() != sessionRevision || tokens.stopping() || d.giving || contents == null && d.held == Mode.NONE) {
                 return false;
             }
             d.held = mode;
+            d.fromHolder = fromHolder;
             d.lockRevision = lockRevision;
             d.ownerRevision = ownerRevision;
             d.epoch = owner == null ? 0 : owner.getEpoch();

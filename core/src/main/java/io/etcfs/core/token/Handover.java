@@ -192,6 +192,7 @@ final class Handover implements Rider {
         for (Domain.WantOf w : to) {
             domain.wants.remove(w.node(), w);
         }
+        domain.likelyElsewhere = !to.isEmpty();
         domain.givenRevision = revision;
         domain.giving = false;
         done = true;

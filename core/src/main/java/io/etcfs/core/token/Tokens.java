@@ -254,15 +254,24 @@ public final class Tokens {
 
     /**
      * Asks for SHARED of a domain that nobody waits for yet. False: it is held or on its way already, or was recalled a moment ago. Monitor held.
+     *
+     * @param likelyElsewhere another node is likely to hold it in the way
      */
-    public boolean askAhead(long resource) {
+    public boolean askAhead(long resource, boolean likelyElsewhere) {
         Domain d = domain(resource);
         if (d.held != Mode.NONE || d.acquiring || d.recalling || d.giving || monitor.nowNs() - d.lastRecalledNs < ASK_AHEAD_AFTER_NS) {
             dropIfUnused(d);
             return false;
         }
+        d.likelyElsewhere = likelyElsewhere;
         demand(d, Mode.SHARED, true);
         return d.acquiring;
+    }
+
+    /** If the token is not here, another node is likely to hold it in the way. Monitor held. */
+    public void expectElsewhere(long resource) {
+        Domain d = domain(resource);
+        d.likelyElsewhere |= d.held == Mode.NONE && !d.acquiring;
     }
 
     void startAcquire(Domain d) {

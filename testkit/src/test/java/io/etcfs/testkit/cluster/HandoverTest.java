@@ -237,6 +237,25 @@ class HandoverTest {
     }
 
     @Test
+    void whoGaveATokenToAnotherWantsItBackWithItsFirstRequest() throws Exception {
+        HookedStore way = way();
+        ClusterNode n2 = cluster.start("n2", way);
+        a.mkdir("d");
+        long dir = n2.lookup(call(), 1, bytes("d")).ino();
+        holder.lookup(call(), 1, bytes("d"));
+        holder.mkdir(call(), dir, bytes("n1"), 0755, 0);
+        List<Boolean> wanting = new CopyOnWriteArrayList<>();
+        way.hook = txn -> {
+            if (txn.toString().contains(keys.locksOf(dir).toString())) {
+                wanting.add(Wants.puts(txn).stream().anyMatch(p -> p.key().equals(keys.want(dir, "n2"))));
+            }
+            return null;
+        };
+        n2.getattr(call(), dir, -1);
+        assertEquals(true, wanting.getFirst(), () -> wanting.toString());
+    }
+
+    @Test
     void requestsThatAreRefusedTogetherAreSentOneByOne() throws Exception {
         for (int i = 0; i < 40; i++) {
             a.mkdir("d" + i);
