@@ -3,6 +3,9 @@ package io.etcfs.fuse.protocol;
 import io.etcfs.core.fs.Attributes;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.Operations;
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
+import io.etcfs.core.lock.LockRequest;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -107,6 +110,21 @@ final class InstantOperations implements Operations {
 
     @Override
     public void flush(Call call, long ino, long handle, long lockOwner) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public LockRequest.Conflict getlk(Call call, long ino, long handle, HeldLock wanted) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void lock(Call call, long ino, long handle, HeldLock wanted, boolean wait) {
+        throw new UnsupportedOperationException();
+    }
+
+    @Override
+    public void unlock(Call call, long ino, long handle, LockOwner owner, long start, long end) {
         throw new UnsupportedOperationException();
     }
 

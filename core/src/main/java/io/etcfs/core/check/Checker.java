@@ -28,6 +28,7 @@ public final class Checker {
     private StateCheck state;
     private SpaceCheck space;
     private TokenCheck tokens;
+    private FileLockCheck fileLocks;
     private Key last;
     private long keyCount;
     private long nextIno;
@@ -50,6 +51,7 @@ public final class Checker {
             state = new StateCheck(keys, findings, inodes, nodes);
             space = new SpaceCheck(keys, geometry, findings, nodes, runs, inodes, extents);
             tokens = new TokenCheck(keys, findings, nodes, inodes, revision);
+            fileLocks = new FileLockCheck(keys, findings, nodes);
         }
     }
 
@@ -127,6 +129,7 @@ public final class Checker {
             case "free_arena:" -> space.freeArena(kv);
             case "blocks:" -> space.blocks(kv);
             case "unfree:" -> space.unfree(kv);
+            case "flock:" -> fileLocks.record(kv);
             case "lock:" -> tokens.lock(kv);
             case "owner:" -> tokens.owner(kv);
             case "want:" -> tokens.want(kv);
@@ -167,6 +170,7 @@ public final class Checker {
         extents.finish();
         space.finish(nextArena);
         tokens.finish();
+        fileLocks.finish();
         nodes.finish();
         return new Report(revision, findings.all(), findings.omitted(),
                 new Report.Counts(keyCount, inodes.directories(), inodes.count() - inodes.directories(), state.orphans(), space.allocated(), nodes.count()));

@@ -66,6 +66,11 @@ public enum Kind {
     OWNER_MISSING(DAMAGE, "A directory that was ever changed has an owner record."),
     OWNER_LEFT(LEFTOVER, "An owner record is of something: a directory, inodes that live on, a token or a want."),
 
+    // File locks of processes
+    FILE_LOCK_CONFLICT(DAMAGE, "File locks of two nodes on one inode don't conflict; where one node decides alone nobody else has any."),
+    FILE_LOCK_RANGE(DAMAGE, "A file lock's range is one, and no two of an owner overlap."),
+    FILE_LOCK_WITHOUT_SESSION(DAMAGE, "The session of a record of file locks is there, and the record on its lease."),
+
     // Nodes
     NODE_LEASE(DAMAGE, "session: and membership: are on a lease; the session says which."),
     NODE_GENERATION(DAMAGE, "A node that has records has a gen:, and its membership is not above it."),

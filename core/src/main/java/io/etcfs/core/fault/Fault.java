@@ -77,6 +77,8 @@ public enum Fault {
     STEPS_WITHOUT_TOKEN,
     /** An answer grants what it was made with, however long after that it is written. */
     LATE_ANSWER_GRANTS,
+    /** A node takes a file lock where it last saw none, without comparing that there still is none. */
+    FILE_LOCK_AS_REMEMBERED,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 

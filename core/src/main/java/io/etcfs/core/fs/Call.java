@@ -16,6 +16,14 @@ public final class Call {
 
         /** The kernel sent FUSE_INTERRUPT for the request and the calling process is dying (SIGKILL is pending or it is gone). */
         boolean callerIsDying();
+
+        /** The kernel sent FUSE_INTERRUPT for the request, for a signal of whatever kind. */
+        default boolean signalled() {
+            return callerIsDying();
+        }
+
+        /** Has {@code wake} run, on whatever thread, when {@link #signalled} may have become true. */
+        default void onSignal(Runnable wake) {}
     }
 
     private final long unique;
@@ -24,6 +32,7 @@ public final class Call {
     private final int pid;
     private final boolean mayWait;
     private final Interruption interruption;
+    private long through = -1;
     private List<Domain> granted;
     private boolean grants;
     private long grantedNs;
@@ -70,6 +79,15 @@ public final class Call {
 
     public Call waiting() {
         return mayWait ? this : new Call(unique, uid, gid, pid, true, interruption);
+    }
+
+    /** It is made through that open file, or, -1, through none. */
+    void through(long handle) {
+        through = handle;
+    }
+
+    long through() {
+        return through;
     }
 
     /** The answer lets the kernel believe something of the domain: until it is written, the domain's recall waits. Monitor held. */

@@ -8,6 +8,10 @@ import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.kernel.KernelCache;
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
+import io.etcfs.core.lock.LockRequest;
+import io.etcfs.core.lock.Locks;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.NameHash;
@@ -27,7 +31,9 @@ import io.etcfs.core.token.Host;
 import io.etcfs.core.token.Tokens;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.IntPredicate;
 import java.util.random.RandomGenerator;
 
 /** One node of the cluster: its parts put together, and what the kernel asks passed on to them. */
@@ -58,6 +64,8 @@ public final class ClusterNode implements Operations {
     private final Xattrs xattrs;
     private final Bytes bytes;
     private final Upkeep upkeep;
+    private final Locks locks;
+    private final Locking locking;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
     private long lastStatusNs = Long.MIN_VALUE / 2;
@@ -95,6 +103,8 @@ public final class ClusterNode implements Operations {
         xattrs = new Xattrs(node, namespace);
         bytes = new Bytes(node, openFiles);
         upkeep = new Upkeep(node, settings.maxCachedBytes());
+        locks = new Locks(monitor, ports.store(), tasks, session, keys, settings.node(), this::locksLost);
+        locking = new Locking(node, locks);
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -113,8 +123,14 @@ public final class ClusterNode implements Operations {
         node.pipeline().start(node.tasks());
         node.space().start();
         node.tokens().start();
+        locks.start();
         openFiles.cleanUpAfterRestart();
         node.tasks().start("upkeep", upkeep::run);
+    }
+
+    /** @param ended whether the process of that number is gone or about to be, whatever else may be said of it */
+    public void processes(IntPredicate ended) {
+        locking.processes(ended);
     }
 
     public void attachKernel(KernelCache kernel) {
@@ -142,6 +158,7 @@ public final class ClusterNode implements Operations {
         node.waiting().stop();
         node.pipeline().stop();
         node.tokens().stop();
+        locks.stop();
         node.space().stop();
     }
 
@@ -265,6 +282,7 @@ public final class ClusterNode implements Operations {
             try {
                 node.pipeline().sessionLost();
                 node.tokens().sessionLost();
+                locks.sessionLost();
             } finally {
                 node.monitor().unlock();
             }
@@ -338,11 +356,13 @@ public final class ClusterNode implements Operations {
 
     @Override
     public Attr getattr(Call call, long ino, long handle) throws FsException {
+        call.through(handle);
         return names.getattr(call, ino);
     }
 
     @Override
     public Attr setattr(Call call, long ino, Change change) throws FsException {
+        call.through(change.handle());
         return change.size() != null ? bytes.setSize(call, ino, change) : names.setattr(call, ino, change);
     }
 
@@ -398,6 +418,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public MemorySegment read(Call call, long ino, long handle, long offset, int size, int openFlags, MemorySegment scratch) throws FsException {
+        call.through(handle);
         MemorySegment read = bytes.read(call, ino, handle, offset, size, openFlags, scratch);
         Fault.delayReply();
         return read;
@@ -405,13 +426,62 @@ public final class ClusterNode implements Operations {
 
     @Override
     public int write(Call call, long ino, long handle, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges) throws FsException {
+        if (!fromPageCache) {
+            // Write-back comes through whatever handle the kernel finds.
+            call.through(handle);
+        }
         return bytes.write(call, ino, handle, offset, data, openFlags, fromPageCache, killPrivileges);
     }
 
     @Override
     public void flush(Call call, long ino, long handle, long lockOwner) throws FsException {
-        // Errors of other writes were answered by the writes; there are no locks to release yet.
-        bytes.awaitWriteBack(call, ino);
+        boolean hasLocks = locking.flushed(ino, handle, new LockOwner(false, lockOwner));
+        // Errors of other writes were answered by the writes. Locks go after the bytes, and also if those could not be written.
+        call.through(handle);
+        try {
+            bytes.awaitWriteBack(call, ino);
+        } finally {
+            if (hasLocks) {
+                call.through(-1);
+                locking.unlock(call, ino, new LockOwner(false, lockOwner), 0, Long.MAX_VALUE);
+            }
+        }
+    }
+
+    @Override
+    public LockRequest.Conflict getlk(Call call, long ino, long handle, HeldLock wanted) throws FsException {
+        call.through(handle);
+        return locking.test(call, ino, handle, wanted);
+    }
+
+    @Override
+    public void lock(Call call, long ino, long handle, HeldLock wanted, boolean wait) throws FsException {
+        call.through(handle);
+        locking.lock(call, ino, handle, wanted, wait);
+    }
+
+    @Override
+    public void unlock(Call call, long ino, long handle, LockOwner owner, long start, long end) throws FsException {
+        locking.unlock(call, ino, owner, start, end);
+        call.through(handle);
+        node.waiting().run(call, a -> null);
+    }
+
+    private void locksLost(long ino, Set<Long> handles) {
+        for (long id : handles) {
+            if (openFiles.isOpen(id)) {
+                node.waiting().unsound(id);
+            }
+        }
+        Vnode v = node.vnodes().known(ino);
+        if (v != null) {
+            node.view().dropPagesOnce(v);
+        }
+    }
+
+    /** All locks that processes of this node hold or wait for. */
+    public List<Locks.Listed> fileLocks() {
+        return node.monitor().with(locks::list);
     }
 
     @Override
@@ -419,6 +489,7 @@ public final class ClusterNode implements Operations {
         node.monitor().lock();
         try {
             openFiles.release(handle);
+            locks.released(ino, handle);
         } finally {
             node.monitor().unlock();
         }
@@ -426,6 +497,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void fsync(Call call, long ino, long handle, boolean dataOnly) throws FsException {
+        call.through(handle);
         bytes.fsync(call, ino, dataOnly);
     }
 
@@ -512,11 +584,13 @@ public final class ClusterNode implements Operations {
 
     @Override
     public long lseek(Call call, long ino, long handle, long offset, int whence) throws FsException {
+        call.through(handle);
         return bytes.lseek(call, ino, offset, whence);
     }
 
     @Override
     public void fallocate(Call call, long ino, long handle, long offset, long length, int mode) throws FsException {
+        call.through(handle);
         bytes.fallocate(call, ino, handle, offset, length, mode);
     }
 }

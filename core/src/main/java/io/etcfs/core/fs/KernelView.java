@@ -555,6 +555,13 @@ final class KernelView {
         }
     }
 
+    /** Asks the kernel once to drop the inode's pages, whatever is cached under which token. Monitor held. */
+    void dropPagesOnce(Vnode v) {
+        if (kernel != null) {
+            kernel.invalidatePages(v.ino, 0, 0, () -> {});
+        }
+    }
+
     /** The session is gone: pages that were cached under its tokens go as soon as the kernel lets them. Monitor held. */
     void lost(Domain d) {
         for (Vnode v : vnodes.withHome(d.id)) {

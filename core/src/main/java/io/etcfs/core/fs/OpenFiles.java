@@ -102,11 +102,17 @@ final class OpenFiles {
         return handles.size();
     }
 
+    /** There is such a one. */
+    boolean isOpen(long id) {
+        return handles.containsKey(id);
+    }
+
     void release(long id) {
         Handle h = handles.remove(id);
         if (h == null) {
             return;
         }
+        node.waiting().sound(id);
         Vnode v = h.vnode;
         v.handles--;
         if (h.writable()) {

@@ -1,5 +1,8 @@
 package io.etcfs.core.fs;
 
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
+import io.etcfs.core.lock.LockRequest;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
@@ -114,9 +117,32 @@ public interface Operations {
      */
     int write(Call call, long ino, long handle, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges) throws FsException;
 
+    /**
+     * Closes one descriptor of the file.
+     *
+     * @param lockOwner whose fcntl locks go
+     */
     void flush(Call call, long ino, long handle, long lockOwner) throws FsException;
 
-    /** Never waits for what others hold; work that is left is done later. */
+    /**
+     * F_GETLK.
+     *
+     * @return a lock that keeps {@code wanted} away, or null
+     */
+    LockRequest.Conflict getlk(Call call, long ino, long handle, HeldLock wanted) throws FsException;
+
+    /**
+     * Takes a lock of flock(2) or fcntl(2).
+     *
+     * @param wait until it can be had; ends with EINTR on any signal. Else it fails with EAGAIN
+     * @throws FsException EDEADLK, if processes would wait for each other; ENOLCK: there are too many locks
+     */
+    void lock(Call call, long ino, long handle, HeldLock wanted, boolean wait) throws FsException;
+
+    /** Gives up the bytes from {@code start} to {@code end}, both included. After an error that is still done. */
+    void unlock(Call call, long ino, long handle, LockOwner owner, long start, long end) throws FsException;
+
+    /** Frees what is left of locks that were taken through the handle only. Never waits for what others hold; work that is left is done later. */
     void release(Call call, long ino, long handle);
 
     void fsync(Call call, long ino, long handle, boolean dataOnly) throws FsException;

@@ -6,6 +6,8 @@ import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.token.Attempt;
 import io.etcfs.core.token.Blocked;
+import java.util.HashSet;
+import java.util.Set;
 import java.util.function.Consumer;
 
 /**
@@ -18,6 +20,8 @@ final class Waiting {
     private final Monitor monitor;
     private final long deadlineNs;
     private final Consumer<Throwable> broken;
+    /** Open files through which file locks were taken that are lost: their calls fail until they are closed. Monitor held. */
+    private final Set<Long> unsound = new HashSet<>();
     private volatile boolean stopped;
 
     /** @param broken told of an operation that failed in a way that no operation may: it can have left half of a change. Monitor held */
@@ -40,6 +44,11 @@ final class Waiting {
 
         /** The wait can't come to an end: answer EINTR. */
         default boolean hopeless() {
+            return false;
+        }
+
+        /** It may take any time. */
+        default boolean unlimited() {
             return false;
         }
     }
@@ -87,6 +96,16 @@ final class Waiting {
         };
     }
 
+    /** Every call through the open file fails with EIO from now on. Monitor held. */
+    void unsound(long handle) {
+        unsound.add(handle);
+    }
+
+    /** It is closed. Monitor held. */
+    void sound(long handle) {
+        unsound.remove(handle);
+    }
+
     void stop() {
         stopped = true;
         monitor.with(() -> {
@@ -114,6 +133,9 @@ final class Waiting {
                     if (stopped) {
                         throw new FsException(Errno.EIO);
                     }
+                    if (!unsound.isEmpty() && unsound.contains(call.through())) {
+                        throw new FsException(Errno.EIO);
+                    }
                     Blocked blocked;
                     try {
                         return body.attempt(attempt);
@@ -130,7 +152,7 @@ final class Waiting {
                     }
                     long now = monitor.nowNs();
                     if (until == 0) {
-                        until = now + deadlineNs;
+                        until = held.unlimited() ? Long.MAX_VALUE : now + deadlineNs;
                         held.begin();
                         began = true;
                         if (held != NOTHING) {

@@ -44,6 +44,7 @@ public final class Keys {
     private final byte[] open;
     private final byte[] opened;
     private final byte[] orphan;
+    private final byte[] fileLocks;
 
     public Keys(String filesystemName) {
         prefix = Key.of("etcfs/" + requireFilesystemName(filesystemName) + "/");
@@ -70,6 +71,7 @@ public final class Keys {
         open = kind("open:");
         opened = kind("opened:");
         orphan = kind("orphan:");
+        fileLocks = kind("flock:");
     }
 
     private byte[] kind(String kind) {
@@ -123,6 +125,10 @@ public final class Keys {
             throw new IllegalArgumentException("not the name of an entry: " + new String(name, StandardCharsets.UTF_8));
         }
         return write(dirent, 2 * DIGITS + 2 + name.length).number(dir).slash().number(hash).slash().bytes(name).key();
+    }
+
+    public Key dirents() {
+        return Key.of(dirent);
     }
 
     public Key direntsOf(long dir) {
@@ -333,6 +339,20 @@ public final class Keys {
         return Key.of(orphan);
     }
 
+    // File locks of processes
+
+    public Key fileLocks(long ino, String node) {
+        return write(fileLocks, DIGITS + 1 + MAX_NAME).number(ino).slash().node(node).key();
+    }
+
+    public Key fileLocksOf(long ino) {
+        return below(fileLocks, ino);
+    }
+
+    public Key fileLocks() {
+        return Key.of(fileLocks);
+    }
+
     // Reading keys back
 
     /** An entry's key. The array is the record's own. */
@@ -388,6 +408,8 @@ public final class Keys {
 
     /** An open file of a node: the key by inode and the one by node say the same. */
     public record OpenKey(long home, long ino, String node) {}
+
+    public record FileLocksKey(long ino, String node) {}
 
     public record NodeKey(String node) {}
 
@@ -530,6 +552,15 @@ public final class Keys {
     /** The inode's number. */
     public long parseOrphan(Key key) {
         return onlyNumber(new Reader(key, orphan));
+    }
+
+    public FileLocksKey parseFileLocks(Key key) {
+        Reader r = new Reader(key, fileLocks);
+        long ino = r.number();
+        r.slash();
+        String node = r.node();
+        r.end();
+        return new FileLocksKey(ino, node);
     }
 
     /** The node of a {@code membership:}, {@code session:}, {@code gen:}, {@code batch:} or {@code departed:} key. */

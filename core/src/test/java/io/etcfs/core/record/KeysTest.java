@@ -74,6 +74,9 @@ class KeysTest {
         assertKey("opened:n1/", keys.openedBy("n1"));
         assertKey("orphan:0000000000000002", keys.orphan(2));
         assertKey("orphan:", keys.orphans());
+        assertKey("flock:0000000000000002/n1", keys.fileLocks(2, "n1"));
+        assertKey("flock:0000000000000002/", keys.fileLocksOf(2));
+        assertKey("flock:", keys.fileLocks());
     }
 
     private static void assertKey(String expected, Key key) {
@@ -106,6 +109,7 @@ class KeysTest {
             assertEquals(new Keys.OpenKey(a, b, node), keys.parseOpen(keys.open(a, b, node)));
             assertEquals(new Keys.OpenKey(a, b, node), keys.parseOpened(keys.opened(node, a, b)));
             assertEquals(a, keys.parseOrphan(keys.orphan(a)));
+            assertEquals(new Keys.FileLocksKey(a, node), keys.parseFileLocks(keys.fileLocks(a, node)));
             for (Key key : List.of(keys.membership(node), keys.session(node), keys.generation(node), keys.batch(node), keys.departed(node))) {
                 assertEquals(new Keys.NodeKey(node), keys.parseNode(key));
             }

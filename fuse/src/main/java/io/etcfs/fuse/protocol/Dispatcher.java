@@ -8,6 +8,8 @@ import io.etcfs.core.fs.Operations;
 import io.etcfs.core.fs.Operations.Change;
 import io.etcfs.core.fs.Operations.Created;
 import io.etcfs.core.fs.Operations.Entry;
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -42,6 +44,16 @@ public final class Dispatcher {
     private static final int FATTR_MTIME_NOW = 1 << 8;
     private static final int FATTR_CTIME = 1 << 10;
     private static final int FATTR_KILL_SUIDGID = 1 << 11;
+
+    private static final long LK_START = 16;
+    private static final long LK_END = 24;
+    private static final long LK_TYPE = 32;
+    private static final long LK_PID = 36;
+    private static final long LK_FLAGS = 40;
+    private static final int LK_FLOCK = 1;
+    private static final int F_RDLCK = 0;
+    private static final int F_WRLCK = 1;
+    private static final int F_UNLCK = 2;
 
     private static final long NS_PER_S = 1_000_000_000L;
     private static final long MAX_TIME_S = Long.MAX_VALUE / NS_PER_S - 1;
@@ -179,8 +191,11 @@ public final class Dispatcher {
             case NOTIFY_REPLY -> { }
             // ENOSYS would make the kernel never ask again.
             case TMPFILE -> x.fail(Errno.EOPNOTSUPP);
-            // ACCESS does not come with default_permissions. Without locks, the kernel keeps them on this node. It copies ranges itself.
-            case ACCESS, GETLK, SETLK, SETLKW, BMAP, IOCTL, POLL, COPY_FILE_RANGE, COPY_FILE_RANGE_64, SETUPMAPPING, REMOVEMAPPING, SYNCFS ->
+            case GETLK -> x.succeed(Replies.lock(x.memory(), body(x), operations.getlk(call, x.nodeId(), u64(x, 0), lock(x))));
+            case SETLK -> setlk(x, call, false);
+            case SETLKW -> setlk(x, call, true);
+            // ACCESS does not come with default_permissions. The kernel copies ranges itself.
+            case ACCESS, BMAP, IOCTL, POLL, COPY_FILE_RANGE, COPY_FILE_RANGE_64, SETUPMAPPING, REMOVEMAPPING, SYNCFS ->
                     x.fail(Errno.ENOSYS);
             case INIT, INTERRUPT -> throw new IllegalStateException(opcode + " is not an operation");
         }
@@ -262,6 +277,36 @@ public final class Dispatcher {
         Wire.u32(x.memory(), body(x), written);
         Wire.u32(x.memory(), body(x) + 4, 0);
         x.succeed(8);
+    }
+
+    /** struct fuse_lk_in. An unlock has no wanted lock. */
+    private void setlk(Exchange x, Call call, boolean wait) throws FsException {
+        if (u32(x, LK_TYPE) == F_UNLCK) {
+            requireRange(x);
+            operations.unlock(call, x.nodeId(), u64(x, 0), lockOwner(x), u64(x, LK_START), u64(x, LK_END));
+        } else {
+            operations.lock(call, x.nodeId(), u64(x, 0), lock(x), wait);
+        }
+        x.succeed(0);
+    }
+
+    private static HeldLock lock(Exchange x) throws FsException {
+        int type = u32(x, LK_TYPE);
+        if (type != F_RDLCK && type != F_WRLCK) {
+            throw new FsException(Errno.EINVAL);
+        }
+        requireRange(x);
+        return new HeldLock(lockOwner(x), u64(x, LK_START), u64(x, LK_END), type == F_WRLCK, u32(x, LK_PID));
+    }
+
+    private static void requireRange(Exchange x) throws FsException {
+        if (u64(x, LK_START) < 0 || u64(x, LK_END) < u64(x, LK_START)) {
+            throw new FsException(Errno.EINVAL);
+        }
+    }
+
+    private static LockOwner lockOwner(Exchange x) {
+        return new LockOwner((u32(x, LK_FLAGS) & LK_FLOCK) != 0, u64(x, 8));
     }
 
     private void readdir(Exchange x, Call call, boolean withAttributes) throws FsException {

@@ -27,10 +27,10 @@ public final class InitFlags {
     public static final long OVER_IO_URING = 1L << 41;
 
     /**
-     * What is taken where the kernel offers it. Not POSIX_LOCKS and FLOCK_LOCKS: file locks then hold on one node, in its kernel. Never
-     * AUTO_INVAL_DATA or WRITEBACK_CACHE: pages are dropped when they are told to be, and the kernel's own idea of the file size can't be coherent.
+     * What is taken where the kernel offers it. Never AUTO_INVAL_DATA or WRITEBACK_CACHE: pages are dropped when they are told to be, and the kernel's own
+     * idea of the file size can't be coherent.
      */
-    public static final long DEFAULT = ASYNC_READ | ATOMIC_O_TRUNC | BIG_WRITES | DONT_MASK | DO_READDIRPLUS | READDIRPLUS_AUTO | ASYNC_DIO
+    public static final long DEFAULT = ASYNC_READ | POSIX_LOCKS | FLOCK_LOCKS | ATOMIC_O_TRUNC | BIG_WRITES | DONT_MASK | DO_READDIRPLUS | READDIRPLUS_AUTO | ASYNC_DIO
             | PARALLEL_DIROPS | ABORT_ERROR | MAX_PAGES | EXPLICIT_INVAL_DATA | HANDLE_KILLPRIV_V2 | INIT_EXT | DIRECT_IO_ALLOW_MMAP;
 
     private InitFlags() {}

@@ -5,6 +5,7 @@ import io.etcfs.core.fs.Operations.Attr;
 import io.etcfs.core.fs.Operations.Entry;
 import io.etcfs.core.fs.Operations.FilesystemStatus;
 import io.etcfs.core.fs.Operations.Opened;
+import io.etcfs.core.lock.LockRequest;
 import java.lang.foreign.MemorySegment;
 
 /** The structures that replies are made of. Each method writes one at {@code at} and returns its length in bytes. */
@@ -13,6 +14,7 @@ final class Replies {
     private static final int ATTRIBUTES_BYTES = 88;
     private static final int ATTR_BYTES = 16 + ATTRIBUTES_BYTES;
     private static final int STATX_BYTES = 288;
+    private static final int LOCK_BYTES = 24;
     private static final int STATFS_BYTES = 80;
     private static final long NS_PER_S = 1_000_000_000L;
     private static final int BLOCK_BYTES = 4096;
@@ -55,6 +57,15 @@ final class Replies {
         Wire.u32(memory, at + 8, opened.openFlags());
         Wire.u32(memory, at + 12, 0);
         return 16;
+    }
+
+    /** struct fuse_lk_out. Null: F_UNLCK, nothing is in the way. */
+    static int lock(MemorySegment memory, long at, LockRequest.Conflict conflict) {
+        Wire.u64(memory, at, conflict == null ? 0 : conflict.start());
+        Wire.u64(memory, at + 8, conflict == null ? 0 : conflict.end());
+        Wire.u32(memory, at + 16, conflict == null ? 2 : conflict.exclusive() ? 1 : 0);
+        Wire.u32(memory, at + 20, conflict == null ? 0 : conflict.pid());
+        return LOCK_BYTES;
     }
 
     /** struct fuse_attr. */

@@ -21,14 +21,17 @@ public final class WaitingRequests {
     private final AtomicLongArray earlyInOrder = new AtomicLongArray(EARLY_INTERRUPTS);
     private final AtomicInteger earlyCount = new AtomicInteger();
     private final IntPredicate isDying;
+    private final IntPredicate isSignalled;
     private final LongSupplier nowNs;
 
     /**
      * @param isDying whether the process (thread) of that number has a SIGKILL pending or is gone
+     * @param isSignalled whether it has a signal pending that it does not block
      * @param nowNs   monotonic
      */
-    public WaitingRequests(IntPredicate isDying, LongSupplier nowNs) {
+    public WaitingRequests(IntPredicate isDying, IntPredicate isSignalled, LongSupplier nowNs) {
         this.isDying = isDying;
+        this.isSignalled = isSignalled;
         this.nowNs = nowNs;
     }
 
@@ -57,7 +60,7 @@ public final class WaitingRequests {
         if (waiting == null) {
             return false;
         }
-        waiting.interrupted = true;
+        waiting.interrupt();
         return true;
     }
 
@@ -85,6 +88,8 @@ public final class WaitingRequests {
         private final boolean unasked;
         private final long beganNs;
         private volatile boolean interrupted;
+        private volatile Runnable onSignal;
+        private volatile long signalLookedNs;
         private volatile boolean dying;
         private volatile boolean looked;
         private volatile long lookedNs;
@@ -94,6 +99,32 @@ public final class WaitingRequests {
             this.pid = pid;
             this.unasked = unasked;
             this.beganNs = unasked ? nowNs.getAsLong() : 0;
+            this.signalLookedNs = beganNs;
+        }
+
+        private void interrupt() {
+            interrupted = true;
+            Runnable wake = onSignal;
+            if (wake != null) {
+                wake.run();
+            }
+        }
+
+        @Override
+        public boolean signalled() {
+            if (!interrupted && unasked) {
+                long now = nowNs.getAsLong();
+                if (now - signalLookedNs >= LOOK_UNASKED_EVERY_NS) {
+                    signalLookedNs = now;
+                    interrupted = isSignalled.test(pid);
+                }
+            }
+            return interrupted;
+        }
+
+        @Override
+        public void onSignal(Runnable wake) {
+            onSignal = wake;
         }
 
         @Override

@@ -10,6 +10,7 @@ import java.nio.charset.StandardCharsets;
  * <pre>
  * rx 42 LOOKUP n1 "name" p812 u0 g0     request 42 of node 1 from thread 812, user 0, group 0
  * rx 44 READ n5 h3 4096+131072 p812 ... handle 3, offset 4096, length 131072
+ * rx 46 SETLKW n5 h3 w 0-9 of p812 ...  handle 3, write lock (r: read lock, un: none) of bytes 0 to 9 for owner f (hexadecimal); flock: of flock(2)
  * tx 42 ENOENT                          its answer
  * tx 44 OK 131072                       bytes behind the header
  * wt 44                                 it could not be answered at once: it waits
@@ -63,12 +64,22 @@ public final class WireTrace {
             case OPEN, OPENDIR -> line.append(" 0x").append(Integer.toHexString(Wire.u32(memory, body)));
             case SETATTR -> line.append(" valid 0x").append(Integer.toHexString(Wire.u32(memory, body)));
             case RELEASE, RELEASEDIR, FLUSH, FSYNC, FSYNCDIR, LSEEK, FALLOCATE -> line.append(" h").append(Wire.u64(memory, body));
+            case GETLK, SETLK, SETLKW -> lock(line, memory, body);
             case FORGET -> line.append(" x").append(Wire.u64(memory, body));
             case BATCH_FORGET -> line.append(" of ").append(Wire.u32(memory, body));
             case INTERRUPT -> line.append(" of ").append(Wire.u64(memory, body));
             case null, default -> { }
         }
         return line.append(" p").append(x.pid()).append(" u").append(x.uid()).append(" g").append(x.gid()).toString();
+    }
+
+    private static void lock(StringBuilder line, MemorySegment memory, long body) {
+        line.append(" h").append(Wire.u64(memory, body)).append((Wire.u32(memory, body + 40) & 1) != 0 ? " flock " : " ")
+                .append(switch (Wire.u32(memory, body + 32)) {
+                    case 0 -> "r ";
+                    case 1 -> "w ";
+                    default -> "un ";
+                }).append(Wire.u64(memory, body + 16)).append('-').append(Wire.u64(memory, body + 24)).append(" o").append(Long.toHexString(Wire.u64(memory, body + 8)));
     }
 
     static String describeReply(Exchange x) {

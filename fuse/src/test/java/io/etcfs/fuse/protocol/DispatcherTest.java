@@ -180,9 +180,44 @@ class DispatcherTest {
         check(Opcode.REMOVEXATTR, "'user.n' 00", "removexattr " + NODE + " \"user.n\"", OK);
     }
 
+    /** struct fuse_lk_in. */
+    @Test
+    void fileLocks() {
+        String read = "5857565554535251 6867666564636261 0102030405060700 1112131415161718 00000000 74737271 00000000 00000000";
+        String write = "5857565554535251 6867666564636261 0000000000000000 ffffffffffffff7f 01000000 74737271 01000000 00000000";
+        String none = "5857565554535251 6867666564636261 0a00000000000000 0a00000000000000 02000000 00000000 00000000 00000000";
+        String readLock = "fcntl:6162636465666768 7060504030201-1817161514131211 r 71727374";
+        String writeLock = "flock:6162636465666768 0-7fffffffffffffff w 71727374";
+        String handle = " 0x5152535455565758 ";
+        check(Opcode.SETLK, read, "lock " + NODE + handle + readLock + " false", OK);
+        check(Opcode.SETLKW, read, "lock " + NODE + handle + readLock + " true", OK);
+        check(Opcode.SETLK, write, "lock " + NODE + handle + writeLock + " false", OK);
+        check(Opcode.SETLKW, write, "lock " + NODE + handle + writeLock + " true", OK);
+        for (Opcode opcode : List.of(Opcode.SETLK, Opcode.SETLKW)) {
+            check(opcode, none, "unlock " + NODE + handle + "fcntl:6162636465666768 0xa 0xa", OK);
+        }
+        check(Opcode.GETLK, read, "getlk " + NODE + handle + readLock,
+                "28000000 00000000" + UNIQUE + "0203040506070809 1213141516171819 01000000 24232221");
+        for (String bad : List.of(read.replace("00000000 74737271", "03000000 74737271"), read.replace("0102030405060700", "0102030405060788"),
+                read.replace("0102030405060700 1112131415161718", "0200000000000000 0100000000000000"))) {
+            check(Opcode.SETLKW, bad, null, error(Errno.EINVAL));
+            check(Opcode.GETLK, bad, null, error(Errno.EINVAL));
+        }
+        check(Opcode.GETLK, none, null, error(Errno.EINVAL));
+        check(Opcode.SETLK, none.replace("0a00000000000000 0a", "0b00000000000000 0a"), null, error(Errno.EINVAL));
+    }
+
+    @Test
+    void nothingInTheWayOfALock() {
+        RecordedOperations operations = new RecordedOperations();
+        operations.nothing = true;
+        String read = "5857565554535251 6867666564636261 0100000000000000 0200000000000000 00000000 74737271 00000000 00000000";
+        assertEquals("2800000000000000" + UNIQUE + "00".repeat(16) + "02000000" + "00000000", new Message(Opcode.GETLK.number(), read).dispatch(operations));
+    }
+
     @Test
     void whatIsNotOffered() {
-        for (Opcode opcode : EnumSet.of(Opcode.GETLK, Opcode.SETLK, Opcode.SETLKW, Opcode.ACCESS, Opcode.BMAP, Opcode.IOCTL, Opcode.POLL,
+        for (Opcode opcode : EnumSet.of(Opcode.ACCESS, Opcode.BMAP, Opcode.IOCTL, Opcode.POLL,
                 Opcode.COPY_FILE_RANGE, Opcode.COPY_FILE_RANGE_64, Opcode.SETUPMAPPING, Opcode.REMOVEMAPPING, Opcode.SYNCFS)) {
             check(opcode, "00".repeat(48), null, error(Errno.ENOSYS));
         }
@@ -318,6 +353,8 @@ class DispatcherTest {
         assertTrue(WireTrace.describeRequest(read.exchange).contains(" READ n1230066625199609624 h3 4096+2048 p"));
         read.dispatch(new RecordedOperations());
         assertEquals("tx 72623859790382856 OK 4", WireTrace.describeReply(read.exchange));
+        Message lock = new Message(Opcode.SETLKW.number(), "0300000000000000 0f00000000000000 0000000000000000 0900000000000000 01000000 74737271 01000000 00000000");
+        assertTrue(WireTrace.describeRequest(lock.exchange).contains(" SETLKW n1230066625199609624 h3 flock w 0-9 of p"));
         assertTrue(WireTrace.describeRequest(new Message(4711, "").exchange).contains("opcode 4711"));
     }
 }

@@ -3,6 +3,9 @@ package io.etcfs.fuse.protocol;
 import io.etcfs.core.fs.Attributes;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.Operations;
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
+import io.etcfs.core.lock.LockRequest;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.reflect.Method;
@@ -23,6 +26,8 @@ final class RecordedOperations {
     final List<String> calls = new ArrayList<>();
     final List<Call> callers = new ArrayList<>();
     Object answer;
+    /** The answer is null. */
+    boolean nothing;
 
     Operations operations() {
         return (Operations) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {Operations.class}, this::invoke);
@@ -48,7 +53,7 @@ final class RecordedOperations {
             list((Operations.DirectorySink) arguments[arguments.length - 1], (boolean) arguments[arguments.length - 2]);
             return null;
         }
-        if (answer != null) {
+        if (answer != null || nothing) {
             return answer;
         }
         Class<?> type = method.getReturnType();
@@ -60,6 +65,8 @@ final class RecordedOperations {
             return OPENED;
         } else if (type == Operations.Created.class) {
             return new Operations.Created(ENTRY, OPENED);
+        } else if (type == LockRequest.Conflict.class) {
+            return new LockRequest.Conflict(0x0908070605040302L, 0x1918171615141312L, true, 0x21222324, true);
         } else if (type == Operations.FilesystemStatus.class) {
             return new Operations.FilesystemStatus(0x01020304, 0x1112131415161718L, 0x2122232425262728L, 0x3132333435363738L, 0x4142434445464748L,
                     0x5152535455565758L, 0x61626364);
@@ -97,6 +104,10 @@ final class RecordedOperations {
         } else if (argument instanceof MemorySegment memory) {
             return memory.byteSize() > 64 ? "[" + memory.byteSize() + " bytes]"
                     : "[" + HexFormat.of().formatHex(memory.toArray(ValueLayout.JAVA_BYTE)) + "]";
+        } else if (argument instanceof HeldLock l) {
+            return show(l.owner()) + " " + Long.toHexString(l.start()) + "-" + Long.toHexString(l.end()) + (l.exclusive() ? " w " : " r ") + Integer.toHexString(l.pid());
+        } else if (argument instanceof LockOwner o) {
+            return (o.flock() ? "flock:" : "fcntl:") + Long.toHexString(o.id());
         } else if (argument instanceof Operations.Change c) {
             return "mode=" + showNullable(c.mode()) + " uid=" + showNullable(c.uid()) + " gid=" + showNullable(c.gid()) + " size=" + showNullable(c.size())
                     + " atime=" + c.atimeNs() + " mtime=" + c.mtimeNs() + " ctime=" + c.ctimeNs() + " handle=" + show(c.handle()) + " kill=" + c.killPrivileges();

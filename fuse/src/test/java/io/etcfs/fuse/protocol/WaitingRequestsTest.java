@@ -12,11 +12,16 @@ class WaitingRequestsTest {
     private static final long MS = 1_000_000L;
 
     private final List<Integer> looks = new ArrayList<>();
+    private final List<Integer> signalLooks = new ArrayList<>();
     private boolean dying;
+    private boolean signalled;
     private long now = -50 * MS;
     private final WaitingRequests requests = new WaitingRequests(pid -> {
         looks.add(pid);
         return dying;
+    }, pid -> {
+        signalLooks.add(pid);
+        return signalled;
     }, () -> now);
 
     @Test
@@ -45,6 +50,30 @@ class WaitingRequestsTest {
         now += 1_000 * MS;
         assertTrue(waiting.callerIsDying(), "once dying, always dying");
         assertEquals(4, looks.size());
+    }
+
+    @Test
+    void anySignalIsToldAtOnce() {
+        WaitingRequests.Waiting waiting = requests.begin(42, 7);
+        List<Boolean> woken = new ArrayList<>();
+        waiting.onSignal(() -> woken.add(waiting.signalled()));
+        assertFalse(waiting.signalled());
+        requests.interrupt(42);
+        assertEquals(List.of(true), woken);
+        assertTrue(waiting.signalled());
+        assertEquals(List.of(), signalLooks, "it need not be looked for");
+    }
+
+    @Test
+    void aSignalWithoutAnInterruptIsLookedForOnceASecond() {
+        WaitingRequests.Waiting waiting = requests.begin(42, 7, true);
+        signalled = true;
+        for (int i = 0; i < 10; i++) {
+            assertFalse(waiting.signalled());
+            now += 100 * MS;
+        }
+        assertTrue(waiting.signalled());
+        assertEquals(List.of(7), signalLooks);
     }
 
     @Test

@@ -59,7 +59,7 @@ public final class FuseSession implements AutoCloseable {
     private final Thread.UncaughtExceptionHandler onError;
     private final FuseNotifier notifier;
     private final Dispatcher dispatcher;
-    private final WaitingRequests waiting = new WaitingRequests(ProcessStatus::isDying, System::nanoTime);
+    private final WaitingRequests waiting = new WaitingRequests(ProcessStatus::isDying, ProcessStatus::isSignalled, System::nanoTime);
     private final ThreadFactory waitingThreads;
     private final WireTrace trace = WireTrace.ifEnabled();
     private final AtomicInteger threadsLeft = new AtomicInteger();

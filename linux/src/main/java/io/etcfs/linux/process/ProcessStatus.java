@@ -30,6 +30,47 @@ public final class ProcessStatus {
         }
     }
 
+    /**
+     * Whether a signal is pending that the thread will take: one of its own that it does not block, or, if it is the only thread, one of its process. False if it
+     * is gone.
+     */
+    public static boolean isSignalled(int pid) {
+        if (pid == 0) {
+            return false;
+        }
+        try {
+            return isSignalled(Files.readAllLines(Path.of("/proc", Integer.toString(pid), "status"), StandardCharsets.ISO_8859_1));
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
+    static boolean isSignalled(List<String> status) {
+        long pending = 0;
+        long shared = 0;
+        long blocked = 0;
+        long ignored = 0;
+        boolean alone = false;
+        for (String line : status) {
+            if (line.startsWith("Threads:")) {
+                alone = line.substring(8).strip().equals("1");
+            } else if (line.startsWith("SigPnd:")) {
+                pending = mask(line);
+            } else if (line.startsWith("ShdPnd:")) {
+                shared = mask(line);
+            } else if (line.startsWith("SigBlk:")) {
+                blocked = mask(line);
+            } else if (line.startsWith("SigIgn:")) {
+                ignored = mask(line);
+            }
+        }
+        return ((pending | (alone ? shared : 0)) & ~blocked & ~ignored) != 0;
+    }
+
+    private static long mask(String line) {
+        return Long.parseUnsignedLong(line.substring(7).strip(), 16);
+    }
+
     static boolean isDying(List<String> status) {
         for (String line : status) {
             if (line.startsWith("State:")) {

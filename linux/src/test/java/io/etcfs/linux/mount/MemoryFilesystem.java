@@ -5,6 +5,9 @@ import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.Operations;
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
+import io.etcfs.core.lock.LockRequest;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
@@ -327,6 +330,21 @@ final class MemoryFilesystem implements Operations {
 
     @Override
     public void release(Call call, long ino, long handle) {}
+
+    @Override
+    public LockRequest.Conflict getlk(Call call, long ino, long handle, HeldLock wanted) {
+        return null;
+    }
+
+    @Override
+    public void lock(Call call, long ino, long handle, HeldLock wanted, boolean wait) throws FsException {
+        before.operation("lock", call, ino, null);
+    }
+
+    @Override
+    public void unlock(Call call, long ino, long handle, LockOwner owner, long start, long end) throws FsException {
+        before.operation("unlock", call, ino, null);
+    }
 
     @Override
     public void fsync(Call call, long ino, long handle, boolean dataOnly) throws FsException {

@@ -26,6 +26,22 @@ class ProcessStatusTest {
     }
 
     @Test
+    void aSignalThatTheThreadWillTake() {
+        String none = "0000000000000000";
+        for (String threads : List.of("1", "2")) {
+            assertFalse(ProcessStatus.isSignalled(signals(threads, none, none, none, none)));
+            assertTrue(ProcessStatus.isSignalled(signals(threads, "0000000000002000", none, none, none)));
+            assertFalse(ProcessStatus.isSignalled(signals(threads, "0000000000002000", none, "0000000000002000", none)), "blocked");
+            assertFalse(ProcessStatus.isSignalled(signals(threads, "0000000000002000", none, none, "0000000000002000")), "ignored");
+            assertEquals(threads.equals("1"), ProcessStatus.isSignalled(signals(threads, none, "0000000000002000", none, none)), "another thread can take it");
+        }
+    }
+
+    private static List<String> signals(String threads, String thread, String shared, String blocked, String ignored) {
+        return List.of("Threads:\t" + threads, "SigPnd:\t" + thread, "ShdPnd:\t" + shared, "SigBlk:\t" + blocked, "SigIgn:\t" + ignored);
+    }
+
+    @Test
     void realProcesses() throws Exception {
         assertFalse(ProcessStatus.isDying(0));
         assertFalse(ProcessStatus.isDying((int) ProcessHandle.current().pid()));

@@ -26,6 +26,7 @@ import io.etcfs.linux.mount.MountOptions;
 import io.etcfs.linux.mount.TransportUnavailableException;
 import io.etcfs.linux.process.LockFile;
 import io.etcfs.linux.process.OwnProcess;
+import io.etcfs.linux.process.ProcessStatus;
 import io.etcfs.node.control.ControlClient;
 import io.etcfs.node.control.ControlException;
 import io.etcfs.node.control.ControlServer;
@@ -233,6 +234,7 @@ public final class Daemon {
         var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
         ClusterNode started = new ClusterNode(ports, settings, superblock);
         started.onStop(this::stopNow);
+        started.processes(ProcessStatus::isDying);
         try {
             started.start();
         } catch (StartException e) {

@@ -23,6 +23,7 @@ import io.etcfs.core.record.proto.FileType;
 import io.etcfs.core.record.proto.Inode;
 import io.etcfs.core.record.proto.Lock;
 import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.NodeLocks;
 import io.etcfs.core.record.proto.Orphan;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Remainder;
@@ -224,6 +225,12 @@ class PlantedDamageTest {
             case ARENA_FREE_COUNT -> freeBlocks(arenaOf(plain), 1);
             case UNFREE_OUTSIDE -> records.put(keys.unfree(0, "n2", 1), unfree(5 * 4096, 1));
             case EXCLUSIVE_NOT_ALONE -> lock(keys.lockShared(dirA, "n2"), "n2");
+            case FILE_LOCK_CONFLICT -> {
+                fileLocks("n1", NodeLocks.newBuilder().addHeld(range(0, 9, true)));
+                fileLocks("n2", NodeLocks.newBuilder().addHeld(range(9, 9, false)));
+            }
+            case FILE_LOCK_RANGE -> fileLocks("n1", NodeLocks.newBuilder().addHeld(range(0, 9, true)).addHeld(range(9, 10, false)));
+            case FILE_LOCK_WITHOUT_SESSION -> records.put(keys.fileLocks(file, "n1"), NodeLocks.newBuilder().setSession(1).setAlone(true));
             case TOKEN_WITHOUT_SESSION -> records.put(keys.want(dirA, "n2"), Want.newBuilder().setKind(Want.Kind.SHARED).setSession(1));
             case TOKEN_WITHOUT_OWNER -> records.change(keys.owner(dirA), Owner.newBuilder(), o -> o.setGivenUp(true));
             case SHARED_WITH_OWNER -> records.change(keys.owner(dirB), Owner.newBuilder(), o -> o.setNode("n3").setSession(3).setGivenUp(false));
@@ -285,6 +292,25 @@ class PlantedDamageTest {
 
     private static Unfree.Builder unfree(long block, int length) {
         return Unfree.newBuilder().addRuns(Unfree.Run.newBuilder().setDeviceBlock(block).setLength(length));
+    }
+
+    private void fileLocks(String node, NodeLocks.Builder locks) {
+        KeyValue session = records.get(keys.session(node));
+        records.put(keys.fileLocks(file, node), locks.setSession(session.createRevision()).build().toByteArray(), session.leaseId());
+    }
+
+    private static NodeLocks.Range range(long start, long end, boolean exclusive) {
+        return NodeLocks.Range.newBuilder().setOwner(7).setStart(start).setEnd(end).setExclusive(exclusive).build();
+    }
+
+    @Test
+    void aNodeThatDecidesAloneWhileAnotherHasLocks() {
+        records = clean.copy();
+        fileLocks("n1", NodeLocks.newBuilder().setAlone(true));
+        fileLocks("n2", NodeLocks.newBuilder().addWaiting(range(0, 9, true)));
+        assertEquals(List.of(), records.check(), "it has asked");
+        fileLocks("n2", NodeLocks.newBuilder().addHeld(range(0, 9, false)));
+        assertFound(Kind.FILE_LOCK_CONFLICT, "decides alone");
     }
 
     private void flip(long block) {
