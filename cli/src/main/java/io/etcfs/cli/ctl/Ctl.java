@@ -102,6 +102,14 @@ public final class Ctl implements Callable<Integer> {
         return 0;
     }
 
+    @Command(name = "locks", description = {"File locks of processes, held and waited for. Those of a file that one node alone locks are a second old at most."},
+            mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+    int locks(@Option(names = "--paths", description = "Find the files' names, which reads all names of the filesystem.") boolean paths) throws Refusal {
+        LocksReport report = read((snapshot, superblock) -> LocksReport.read(snapshot, paths));
+        show(report, () -> Tables.locks(report));
+        return 0;
+    }
+
     /** {@code error}: null if it was done. */
     record Synced(String node, String directory, String error) {}
 

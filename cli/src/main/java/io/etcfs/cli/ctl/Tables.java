@@ -71,6 +71,13 @@ final class Tables {
         return table.toString();
     }
 
+    static String locks(LocksReport report) {
+        Table table = new Table("INODE", "NODE", "PID", "KIND", "MODE", "START", "END", "STATE", "PATH");
+        report.locks().forEach(l -> table.row(Long.toUnsignedString(l.inode()), l.node(), l.pid(), l.kind(), l.mode(), l.start(), l.end() == null ? "-" : l.end(), l.state(),
+                l.path() == null ? null : l.path().replaceAll("\\p{Cntrl}", "?")));
+        return table.toString();
+    }
+
     static String sync(Ctl.SyncReport report) {
         Table table = new Table("NODE", "DIRECTORY", "RESULT");
         report.nodes().forEach(node -> table.row(node.node(), node.directory(), node.error() == null ? "published" : node.error()));

@@ -12,6 +12,7 @@ import io.etcfs.core.record.proto.Departed;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Lock;
 import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.NodeLocks;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Session;
 import io.etcfs.core.record.proto.SessionRef;
@@ -21,6 +22,7 @@ import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.StoreStatus;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 class ReportsTest {
@@ -119,6 +121,24 @@ class ReportsTest {
                         5  n1:exclusive  n2:exclusive  n1             70  n3
                        16  n2:shared     -             -               -  -
                 """, Tables.tokens(report));
+    }
+
+    @Test
+    void fileLocksByInodeAndNode() {
+        NodeLocks.Range whole = NodeLocks.Range.newBuilder().setOwner(-1).setFlock(true).setEnd(Long.MAX_VALUE).setExclusive(true).setPid(812).build();
+        NodeLocks.Range some = NodeLocks.Range.newBuilder().setOwner(7).setStart(10).setEnd(19).setPid(44).build();
+        LocksReport report = LocksReport.of(KEYS, List.of(
+                record(KEYS.fileLocks(5, "n1"), NodeLocks.newBuilder().setAlone(true).addHeld(whole).build()),
+                record(KEYS.fileLocks(16, "n2"), NodeLocks.newBuilder().addHeld(some).addWaiting(some).build())), Map.of(16L, "/d/a\nb"));
+        assertEquals("{\"schema\":1,\"locks\":[{\"node\":\"n1\",\"pid\":812,\"inode\":5,\"path\":null,\"kind\":\"flock\",\"mode\":\"write\",\"start\":0,\"end\":null,\"state\":\"held\",\"exact\":false},"
+                + "{\"node\":\"n2\",\"pid\":44,\"inode\":16,\"path\":\"/d/a\\nb\",\"kind\":\"fcntl\",\"mode\":\"read\",\"start\":10,\"end\":19,\"state\":\"held\",\"exact\":true},"
+                + "{\"node\":\"n2\",\"pid\":44,\"inode\":16,\"path\":\"/d/a\\nb\",\"kind\":\"fcntl\",\"mode\":\"read\",\"start\":10,\"end\":19,\"state\":\"waiting\",\"exact\":true}]}", Ctl.json(report));
+        assertEquals("""
+                INODE  NODE  PID  KIND   MODE   START  END  STATE    PATH
+                    5  n1    812  flock  write      0    -  held     -
+                   16  n2     44  fcntl  read      10   19  held     /d/a?b
+                   16  n2     44  fcntl  read      10   19  waiting  /d/a?b
+                """, Tables.locks(report));
     }
 
     @Test
