@@ -861,16 +861,255 @@ def case_fsync(a, b):
     eq(get(b + '/f'), b'z')
 
 
-def case_locks_of_one_node(a, b):
-    make(a + '/f', b'x' * 100)
-    with opened(a + '/f') as x, opened(a + '/f') as y:
-        fcntl.flock(x, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        fails(errno.EWOULDBLOCK, fcntl.flock, y, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.flock(x, fcntl.LOCK_UN)
-        fcntl.flock(y, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        fcntl.lockf(x, fcntl.LOCK_EX | fcntl.LOCK_NB, 10, 0)
-        as_user(lambda: fails((errno.EAGAIN, errno.EACCES), fcntl.lockf, y, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 5), 0, 0)
-        as_user(lambda: fcntl.lockf(y, fcntl.LOCK_EX | fcntl.LOCK_NB, 5, 50), 0, 0)
+class lockers:
+    """Processes that have the file open, in turns on the one and on the other mount."""
+    def __init__(self, n, a, b, name='/f'):
+        if not os.path.exists(a + name):
+            make(a + name, b'x' * 100)
+        os.stat(b + name)
+        self.all = [Locker((a, b)[i % 2] + name) for i in range(n)]
+
+    def __enter__(self):
+        return self.all
+
+    def __exit__(self, kind, *_):
+        for l in self.all:
+            if kind:
+                l.kill()
+            else:
+                l.end()
+
+
+EX, SH, LOCK_UN = fcntl.LOCK_EX, fcntl.LOCK_SH, fcntl.LOCK_UN
+AGAIN = errno.EAGAIN
+
+
+def case_flock(a, b):
+    with lockers(3, a, b) as (x, y, z):
+        eq(x.flock(EX), 0)
+        eq([y.flock(SH), y.flock(EX), z.flock(SH)], [AGAIN] * 3)
+        eq(x.flock(SH), 0)
+        eq([y.flock(SH), z.flock(SH), y.flock(SH)], [0] * 3)
+        # A conversion gives up what there was, also if it fails.
+        eq(x.flock(EX), AGAIN)
+        eq([y.flock(LOCK_UN), z.flock(EX), x.flock(SH)], [0, 0, AGAIN])
+        eq(z.flock(LOCK_UN), 0)
+        eq(z.flock(LOCK_UN), 0)
+        eq(x.flock(EX), 0)
+
+
+def case_flock_waits(a, b):
+    with lockers(3, a, b) as (x, y, z):
+        eq(x.flock(EX), 0)
+        y.flock_later(EX)
+        z.flock_later(SH)
+        check(y.waits() and z.waits(), 'do not wait')
+        eq(x.flock(LOCK_UN), 0)
+        first, second = (z, y) if y.waits() else (y, z)
+        eq(first.later(), 0)
+        check(second.waits(), 'both have it')
+        eq(first.flock(LOCK_UN), 0)
+        eq(second.later(), 0)
+
+
+def case_flock_belongs_to_the_open_file(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq(x.call('open'), 0)
+        eq(x.call('dup', 0), 0)
+        eq(x.flock(EX, file=0), 0)
+        eq(x.flock(EX, file=1), AGAIN)
+        eq(x.flock(EX, file=2), 0)
+        eq(x.call('close', 0), 0)
+        eq(y.flock(SH), AGAIN)
+        eq(x.call('close', 2), 0)
+        soon(5, lambda: y.flock(SH) == 0, 'the last close frees it')
+
+
+def case_ranges(a, b):
+    with lockers(3, a, b) as (x, y, z):
+        eq(x.lock(W, 0, 10), 0)
+        eq([y.lock(W, 9, 1), y.lock(R, 0, 0), y.lock(W, 10, 10), z.lock(W, 20)], [AGAIN, AGAIN, 0, 0])
+        eq(x.lock(R, 5, 20), AGAIN)
+        eq(z.lock(UN, 30), 0)
+        eq([x.lock(W, 30, 1), x.lock(W, 1 << 40, 5), z.lock(W, 1 << 40, 1)], [0, 0, AGAIN])
+        # A part of it is given up: two are left.
+        eq(x.lock(UN, 4, 2), 0)
+        eq([y.lock(W, 4, 2), y.lock(W, 3, 1), y.lock(W, 6, 1)], [0, AGAIN, AGAIN])
+        eq(x.lock(UN), 0)
+        eq([z.lock(W, 0, 4), z.lock(W, 30)], [0, 0])
+
+
+def case_upgrade_and_downgrade(a, b):
+    with lockers(3, a, b) as (x, y, z):
+        eq([x.lock(R, 0, 100), y.lock(R, 0, 100)], [0, 0])
+        eq([x.lock(W, 0, 10), z.lock(W, 50, 1)], [AGAIN, AGAIN])
+        eq(y.lock(UN, 0, 10), 0)
+        eq(x.lock(W, 0, 10), 0)
+        eq([y.lock(R, 9, 1), z.lock(R, 10, 1)], [AGAIN, 0])
+        eq(x.lock(R, 0, 10), 0)
+        eq(y.lock(R, 0, 10), 0)
+
+
+def case_range_waits(a, b):
+    with lockers(3, a, b) as (x, y, z):
+        eq(x.lock(W, 0, 10), 0)
+        y.lock_later(W, 5, 10)
+        z.lock_later(R, 0, 5)
+        check(y.waits() and z.waits(), 'do not wait')
+        eq(x.lock(UN, 0, 5), 0)
+        eq(z.later(), 0)
+        check(y.waits(), 'y does not wait')
+        eq(x.lock(R, 5, 5), 0)
+        check(y.waits(), 'y does not wait')
+        eq(x.lock(UN), 0)
+        eq(y.later(), 0)
+        eq(x.lock(R, 14, 1), AGAIN)
+
+
+def case_getlk(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq(x.test(W), None)
+        eq(x.lock(R, 10, 10), 0)
+        eq(y.test(R), None)
+        kind, start, length, pid = y.test(W, 5, 100)
+        eq((kind, start, length), (R, 10, 10))
+        check(pid == x.pid or OURS and a != b and pid == 0, 'pid', pid)
+        eq(x.lock(W, 30), 0)
+        eq(y.test(W, 20, 1), None)
+        eq(y.test(R, 29, 2)[:3], (W, 30, 0))
+        eq(x.test(W), None)
+
+
+def case_closing_any_descriptor_frees_the_ranges_of_the_process(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq(x.lock(W, 0, 10), 0)
+        eq(x.call('open'), 0)
+        eq(x.lock(W, 20, 10, file=1), 0)
+        eq(y.lock(R, 0, 1), AGAIN)
+        eq(x.call('close', 1), 0)
+        eq([y.lock(W, 0, 10), y.lock(W, 20, 10)], [0, 0])
+
+
+def case_open_file_description_locks(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq(x.call('open'), 0)
+        eq(x.ofd(W, 0, 10, file=0), 0)
+        eq([x.ofd(R, 5, 1, file=1), x.lock(R, 5, 1, file=1), y.lock(W, 9, 1), y.ofd(W, 10, 1)], [AGAIN, AGAIN, AGAIN, 0])
+        eq(x.call('close', 1), 0)
+        eq(y.ofd(R, 0, 1), AGAIN)
+        eq(x.call('close', 0), 0)
+        soon(5, lambda: y.ofd(R, 0, 1) == 0, 'the last close frees it')
+
+
+def case_locks_of_a_killed_process_go(a, b):
+    with lockers(3, a, b) as (x, y, z):
+        victim = Locker(a + '/f')
+        eq([victim.flock(EX), victim.lock(W, 0, 10), x.ofd(R, 50, 1)], [0, 0, 0])
+        y.flock_later(EX)
+        z.lock_later(W, 0, 1)
+        check(y.waits() and z.waits(), 'do not wait')
+        victim.kill()
+        eq([y.later(), z.later()], [0, 0])
+        # One that is killed while it waits gets nothing.
+        waiter = Locker(b + '/f')
+        waiter.lock_later(W, 0, 1)
+        check(waiter.waits(), 'does not wait')
+        waiter.kill()
+        eq(z.lock(UN), 0)
+        eq(x.lock(W, 0, 1), 0)
+
+
+def case_a_signal_ends_a_wait(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq([x.lock(W, 0, 10), x.flock(EX)], [0, 0])
+        # Python's handlers are installed without SA_RESTART.
+        for later in lambda: y.lock_later(W, 5, 1), lambda: y.flock_later(SH):
+            later()
+            check(y.waits(), 'does not wait')
+            y.signal(signal.SIGUSR1)
+            eq(y.later(), errno.EINTR)
+        eq([x.lock(UN), x.flock(LOCK_UN)], [0, 0])
+        eq([x.lock(W), x.flock(EX)], [0, 0])
+
+
+def case_deadlock(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq([x.lock(W, 0, 1), y.lock(W, 1, 1)], [0, 0])
+        x.lock_later(W, 1, 1)
+        check(x.waits(), 'does not wait')
+        y.lock_later(W, 0, 1)
+        eq(y.later(), errno.EDEADLK)
+        eq(y.lock(UN), 0)
+        eq(x.later(), 0)
+
+
+def case_an_upgrade_of_two_readers_is_a_deadlock(a, b):
+    with lockers(2, a, b) as (x, y):
+        eq([x.lock(R, 0, 1), y.lock(R, 0, 1)], [0, 0])
+        x.lock_later(W, 0, 1)
+        check(x.waits(), 'does not wait')
+        y.lock_later(W, 0, 1)
+        eq(y.later(), errno.EDEADLK)
+        eq(y.lock(UN), 0)
+        eq(x.later(), 0)
+
+
+def case_locks_need_the_right_mode(a, b):
+    make(a + '/f')
+    r, w = Locker(b + '/f', os.O_RDONLY), Locker(a + '/f', os.O_WRONLY)
+    eq([r.lock(W), w.lock(R), r.lock(R), r.lock(UN), w.lock(W)], [errno.EBADF, errno.EBADF, 0, 0, 0])
+    eq(r.flock(EX), 0)
+    r.end()
+    w.end()
+
+
+def case_counting_under_a_lock(a, b):
+    for how in 'flock', 'fcntl':
+        make(a + '/n' + how, b'0')
+        os.stat(b + '/n' + how)
+
+        def count(i):
+            fd = os.open((a, b)[i % 2] + '/n' + how, os.O_RDWR)
+            for _ in range(60):
+                if how == 'flock':
+                    fcntl.flock(fd, EX)
+                else:
+                    fcntl.lockf(fd, EX)
+                tick()
+                n = int(os.pread(fd, 20, 0))
+                os.pwrite(fd, b'%d' % (n + 1), 0)
+                if how == 'flock':
+                    fcntl.flock(fd, LOCK_UN)
+                else:
+                    fcntl.lockf(fd, LOCK_UN)
+                tick()
+        forked(4, count)
+        eq(get(b + '/n' + how), b'240')
+
+
+def case_sqlite(a, b):
+    import sqlite3
+    db = sqlite3.connect(a + '/db', timeout=60)
+    db.execute('create table t (who int, n int)')
+    db.commit()
+    db.close()
+    os.stat(b + '/db')
+
+    def work(i):
+        db = sqlite3.connect((a, b)[i % 2] + '/db', timeout=60, isolation_level=None)
+        for n in range(15):
+            db.execute('begin immediate')
+            have = db.execute('select count(*) from t where who = ?', (i,)).fetchone()[0]
+            check(have == n, 'rows', have, 'of', n)
+            db.execute('insert into t values (?, ?)', (i, n))
+            db.execute('commit')
+            tick()
+        db.close()
+    forked(4, work)
+    db = sqlite3.connect(b + '/db', timeout=60)
+    eq(db.execute('pragma integrity_check').fetchall(), [('ok',)])
+    eq(db.execute('select who, count(*), count(distinct n) from t group by who order by who').fetchall(), [(i, 15, 15) for i in range(4)])
+    db.close()
 
 
 # ---- extended attributes
