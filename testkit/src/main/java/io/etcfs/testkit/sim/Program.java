@@ -3,6 +3,8 @@ package io.etcfs.testkit.sim;
 import io.etcfs.core.fs.Attributes;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
+import io.etcfs.core.lock.HeldLock;
+import io.etcfs.core.lock.LockOwner;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -21,6 +23,7 @@ final class Program {
     private final World world;
     private final Machine machine;
     private final Random random;
+    private final Random lockRandom;
     private final int number;
     private final Taste taste;
     /** The daemon it works on; it ends when that ends. */
@@ -82,6 +85,7 @@ final class Program {
         this.taste = taste;
         this.process = machine.process();
         this.kernel = machine.kernel;
+        this.lockRandom = world.lockRandom(number);
         this.next = (byte) (number * 40 + random.nextInt(40));
     }
 
@@ -101,6 +105,9 @@ final class Program {
             directories.add(1L);
             for (int i = 0; i < operations && !over(); i++) {
                 step();
+                if (world.locking && lockRandom.nextInt(2) == 0 && !over()) {
+                    lockStep();
+                }
                 if (random.nextInt(3) == 0) {
                     world.scheduler.sleep(random.nextLong(taste.pauseMs * 1_000_000L));
                 }
@@ -110,6 +117,41 @@ final class Program {
             }
         } catch (SimKernel.Gone e) {
             // The daemon went; another program may work on the next.
+        } finally {
+            world.locks.forget(this);
+        }
+    }
+
+    /** A lock or an unlock. They are in no order with other operations: what they promise is checked by {@link LockBook}. */
+    private void lockStep() {
+        if (open.isEmpty()) {
+            return;
+        }
+        List<Long> some = openFiles();
+        long ino = some.get(lockRandom.nextInt(some.size()));
+        boolean flock = lockRandom.nextInt(4) == 0;
+        int from = flock ? 0 : lockRandom.nextInt(6);
+        long to = flock ? Long.MAX_VALUE : from + lockRandom.nextInt(6 - from);
+        HeldLock lock = new HeldLock(new LockOwner(flock, number), from, to, lockRandom.nextBoolean(), number);
+        boolean unlock = lockRandom.nextInt(3) == 0;
+        boolean wait = lockRandom.nextInt(3) == 0;
+        long patienceNs = lockRandom.nextLong(flock ? 2_000_000_000L : 60_000_000_000L);
+        world.locks.forget(this, ino, lock);
+        long session = world.locks.session(machine.name);
+        String what = process + (unlock ? " UNLOCK " : wait ? " LOCKS " : " LOCK ") + ino + (flock ? " flock" : " [" + from + ", " + to + "]") + (lock.exclusive() ? " w" : " r") + " = ";
+        try {
+            if (unlock) {
+                kernel.unlock(ino, open.get(ino), lock);
+            } else {
+                kernel.lock(ino, open.get(ino), lock, wait, patienceNs);
+            }
+            world.tell(what + "ok");
+            String wrong = unlock ? null : world.locks.granted(this, machine.name, session, ino, lock);
+            if (wrong != null) {
+                world.brokenBy(wrong);
+            }
+        } catch (FsException e) {
+            world.tell(what + e.errno());
         }
     }
 
@@ -286,7 +328,8 @@ final class Program {
     private void close(long ino) {
         long handle = open.remove(ino);
         appending.remove(ino);
-        done(op(Op.Kind.CLOSE, ino, null, 0, null, 0, 0, null), () -> kernel.close(ino, handle));
+        world.locks.forget(this, ino);
+        done(op(Op.Kind.CLOSE, ino, null, 0, null, 0, 0, null), () -> kernel.close(ino, handle, number));
     }
 
     private void read() {

@@ -8,6 +8,7 @@ import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.fs.Operations;
 import io.etcfs.core.kernel.KernelCache;
+import io.etcfs.core.lock.HeldLock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -533,13 +534,42 @@ final class SimKernel implements KernelCache {
         return ask((fs, call) -> fs.open(call, ino, O_RDWR | flags, false)).handle();
     }
 
-    void close(long ino, long handle) throws FsException {
+    void close(long ino, long handle, long lockOwner) throws FsException {
+        try {
+            ask((fs, call) -> {
+                fs.flush(call, ino, handle, lockOwner);
+                return true;
+            });
+        } finally {
+            ask((fs, call) -> {
+                fs.release(call, ino, handle);
+                return true;
+            });
+        }
+    }
+
+    /** @param patienceNs then a signal comes */
+    void lock(long ino, long handle, HeldLock wanted, boolean wait, long patienceNs) throws FsException {
+        long until = scheduler.nowNs() + patienceNs;
         ask((fs, call) -> {
-            fs.flush(call, ino, handle, 0);
+            fs.lock(new Call(1, 0, 0, 1, call.mayWait(), new Call.Interruption() {
+                @Override
+                public boolean callerIsDying() {
+                    return false;
+                }
+
+                @Override
+                public boolean signalled() {
+                    return scheduler.nowNs() > until;
+                }
+            }), ino, handle, wanted, wait);
             return true;
         });
+    }
+
+    void unlock(long ino, long handle, HeldLock part) throws FsException {
         ask((fs, call) -> {
-            fs.release(call, ino, handle);
+            fs.unlock(call, ino, handle, part.owner(), part.start(), part.end());
             return true;
         });
     }

@@ -107,6 +107,9 @@ public final class World {
     /** What {@link #reference} has instead if the device loses its power, as writes. */
     private List<Op> unflushed = List.of();
     private Program.Taste taste;
+    final LockBook locks;
+    /** Programs of this run lock. Drawn apart: what else a seed plays does not follow from it. */
+    final boolean locking;
     private String broken;
     private int programsRunning;
     private int programsMade;
@@ -128,6 +131,20 @@ public final class World {
         this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), DEVICE_BYTES);
         this.programs = new SimProcess(scheduler, "programs", 0);
         this.superblock = TestCluster.superblock(NAME, DEVICE_BYTES);
+        this.locks = new LockBook(store, keys);
+        this.locking = new Random(plan.seed ^ 0x10c5).nextInt(3) == 0;
+    }
+
+    Random lockRandom(int program) {
+        return new Random(plan.seed * 1_000 + program);
+    }
+
+    /** Something that must never be. */
+    void brokenBy(String what) {
+        if (broken == null) {
+            broken = what;
+        }
+        tell(what);
     }
 
     public static Result run(Plan plan) {

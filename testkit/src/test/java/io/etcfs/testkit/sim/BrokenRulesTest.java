@@ -41,6 +41,7 @@ class BrokenRulesTest {
                 Arguments.of(Fault.TAKEN_BEFORE_FLUSH, Set.of(Kind.KILL, Kind.SLOW_DEVICE)),
                 Arguments.of(Fault.VALID_NOT_LOWERED, Set.of()),
                 Arguments.of(Fault.UNFREE_IGNORED, Set.of()),
+                Arguments.of(Fault.FILE_LOCK_AS_REMEMBERED, Set.of()),
                 Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()));
     }
 
