@@ -34,6 +34,11 @@ public final class Vnode {
     /** New reads wait until then (ns of the clock) for somebody who wants to change blocks and waits for reads. */
     public long changeWantedUntilNs = Long.MIN_VALUE;
 
+    /** The kernel may have its ACLs, or know that it has none. They are not limited in time as attributes are. */
+    public boolean aclCached;
+    /** It may have old ones: a notification is on its way. */
+    public boolean aclStale;
+
     /** The kernel may have pages of it. */
     public boolean pagesCached;
     public PageState pages;

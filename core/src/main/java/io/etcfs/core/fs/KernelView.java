@@ -135,12 +135,21 @@ final class KernelView {
     }
 
     long grantAttributes(Call call, Domain d, Vnode v) {
-        long valid = validity(d);
+        // Before it uses an ACL the kernel looks whether the attributes are still valid; if it has to ask for them, it forgets the ACL.
+        long valid = v.aclStale ? 0 : validity(d);
         if (valid > 0) {
             v.attributesUntilNs = Math.max(v.attributesUntilNs, monitor.nowNs() + valid + LATE_NS);
             call.granted(d, monitor.nowNs());
         }
         return valid;
+    }
+
+    /** The kernel keeps an ACL for as long as the attributes are believed, however often these are granted anew. */
+    void aclAnswered(Call call, Domain d, Vnode v) {
+        if (kernel != null) {
+            v.aclCached = true;
+            call.granted(d, monitor.nowNs());
+        }
     }
 
     /**
@@ -186,8 +195,30 @@ final class KernelView {
         }
         if (!keepShared) {
             dropNames(d);
+            dropAcls(d);
         }
         dropPages(d, keepShared);
+    }
+
+    /** No operation is admitted any more, and this notification waits for nothing that a request of ours holds. */
+    private void dropAcls(Domain d) {
+        List<Long> inodes = new ArrayList<>();
+        monitor.lock();
+        try {
+            for (Vnode v : vnodes.withHome(d.id)) {
+                if (v.aclCached) {
+                    v.aclCached = false;
+                    inodes.add(v.ino);
+                }
+            }
+        } finally {
+            monitor.unlock();
+        }
+        Pending pending = new Pending(inodes.size());
+        for (long ino : inodes) {
+            kernel.invalidateAttributes(ino, pending::done);
+        }
+        pending.await(END / 2);
     }
 
     private void dropNames(Domain d) {
@@ -565,6 +596,11 @@ final class KernelView {
     /** The session is gone: pages that were cached under its tokens go as soon as the kernel lets them. Monitor held. */
     void lost(Domain d) {
         for (Vnode v : vnodes.withHome(d.id)) {
+            if (v.aclCached && kernel != null) {
+                v.aclCached = false;
+                v.aclStale = true;
+                kernel.invalidateAttributes(v.ino, () -> monitor.with(() -> v.aclStale = false));
+            }
             if (v.pagesCached && kernel != null) {
                 v.pagesCached = false;
                 kernel.invalidatePages(v.ino, 0, 0, () -> {});

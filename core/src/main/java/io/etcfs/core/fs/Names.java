@@ -116,9 +116,10 @@ final class Names {
         });
     }
 
-    static void applyAttributes(Inode i, Operations.Change c, long nowNs) {
+    static void applyAttributes(Inode i, Operations.Change c, long nowNs) throws FsException {
         if (c.mode() != null) {
             i.mode = i.mode & Inode.FORMAT_MASK | c.mode() & 07777;
+            Xattrs.modeChanged(i);
         }
         if (c.uid() != null || c.gid() != null) {
             i.uid = c.uid() == null ? i.uid : c.uid();
@@ -158,7 +159,7 @@ final class Names {
     }
 
     /** A new inode in the parent's domain, and its name. X of the parent is held. */
-    private Inode make(Call call, Domain d, byte[] name, int mode, Initialiser init) throws FsException {
+    private Inode make(Call call, Domain d, byte[] name, int mode, int umask, Initialiser init) throws FsException {
         Inode dir = namespace.live(d);
         node.space().requireStore();
         node.inodeNumbers().require();
@@ -175,6 +176,7 @@ final class Names {
                 i.mode |= Inode.SET_GID;
             }
         }
+        Xattrs.inherit(dir, i, umask);
         i.nlink = isDirectory ? 2 : 1;
         i.atimeNs = nowNs;
         i.mtimeNs = nowNs;
@@ -194,7 +196,7 @@ final class Names {
         return i;
     }
 
-    private Operations.Entry makeNode(Call call, long parent, byte[] name, int mode, Initialiser init) throws FsException {
+    private Operations.Entry makeNode(Call call, long parent, byte[] name, int mode, int umask, Initialiser init) throws FsException {
         Namespace.checkName(name);
         return node.waiting().run(call, namespace.holding(parent), a -> {
             namespace.directory(parent);
@@ -209,7 +211,7 @@ final class Names {
             }
             node.inodeNumbers().require();
             namespace.room(Namespace.ROOM);
-            Inode i = make(call, d, name, mode, init);
+            Inode i = make(call, d, name, mode, umask, init);
             return namespace.entry(call, d, namespace.find(d, name), i);
         });
     }
@@ -218,7 +220,7 @@ final class Names {
         if (target.length > SYMLINK_MAX) {
             throw new FsException(Errno.ENAMETOOLONG);
         }
-        return makeNode(call, parent, name, Inode.SYMLINK | 0777, i -> {
+        return makeNode(call, parent, name, Inode.SYMLINK | 0777, 0, i -> {
             i.symlinkTarget = target.clone();
             i.size = target.length;
         });
@@ -229,11 +231,11 @@ final class Names {
             throw new FsException(Errno.EPERM);
         }
         int format = (mode & Inode.FORMAT_MASK) == 0 ? Inode.REGULAR : mode & Inode.FORMAT_MASK;
-        return makeNode(call, parent, name, format | mode & 07777 & ~umask, i -> i.rdev = rdev);
+        return makeNode(call, parent, name, format | mode & 07777, umask, i -> i.rdev = rdev);
     }
 
     Operations.Entry mkdir(Call call, long parent, byte[] name, int mode, int umask) throws FsException {
-        return makeNode(call, parent, name, Inode.DIRECTORY | mode & 07777 & ~umask, i -> {});
+        return makeNode(call, parent, name, Inode.DIRECTORY | mode & 07777, umask, i -> {});
     }
 
     Operations.Created create(Call call, long parent, byte[] name, int mode, int umask, int flags, Bytes bytes) throws FsException {
@@ -280,7 +282,7 @@ final class Names {
             } else {
                 node.inodeNumbers().require();
                 namespace.room(Namespace.ROOM);
-                i = make(call, d, name, Inode.REGULAR | mode & 07777 & ~umask, x -> {});
+                i = make(call, d, name, Inode.REGULAR | mode & 07777, umask, x -> {});
                 e = namespace.find(d, name);
             }
             Vnode v = node.vnodes().get(e.ino(), e.home(), false);
@@ -289,7 +291,7 @@ final class Names {
         });
     }
 
-    /** By the mode alone. Other groups of the caller are not known here: where they could make a difference the answer is no. */
+    /** By the mode alone, where there is no ACL. Other groups of the caller are not known here: where they could make a difference the answer is no. */
     private static boolean certainlyMayOpen(Call call, Inode i, int flags) {
         int wanted = switch (flags & Bytes.O_ACCMODE) {
             case 0 -> 4;
@@ -301,6 +303,9 @@ final class Names {
         }
         if (call.uid() == i.uid) {
             return (i.mode >> 6 & wanted) == wanted;
+        }
+        if (Xattrs.hasAccessAcl(i)) {
+            return false;
         }
         boolean group = (i.mode >> 3 & wanted) == wanted;
         return call.gid() == i.gid ? group : group && (i.mode & wanted) == wanted;

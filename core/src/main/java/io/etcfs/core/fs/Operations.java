@@ -56,6 +56,8 @@ public interface Operations {
     int AROUND_CACHE = 1 << 30;
     int SET_XATTR_CREATE = 1;
     int SET_XATTR_REPLACE = 2;
+    /** Added to these where an access ACL is set by somebody outside of the file's group (FUSE_SETXATTR_ACL_KILL_SGID): sgid goes. */
+    int SET_XATTR_KILL_SET_GID = 1 << 30;
     int RENAME_NOREPLACE = 1;
     int RENAME_EXCHANGE = 2;
     int RENAME_WHITEOUT = 4;

@@ -8,6 +8,7 @@ import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.token.Attempt;
+import io.etcfs.core.token.Need;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -15,13 +16,18 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/** Extended attributes. Small values live in the inode, large ones in records of their own that are read when they are asked for. */
+/**
+ * Extended attributes, POSIX ACLs ({@link Acl}) among them. Small values live in the inode, large ones in records of their own that are read when they are asked
+ * for; ACLs always in the inode, as an operation on names or modes needs them at hand.
+ */
 final class Xattrs {
     private static final int XATTR_INLINE = 2048;
     private static final int XATTR_INLINE_TOTAL = 16_384;
     private static final int XATTR_VALUE_MAX = 65_536;
     private static final int XATTR_TOTAL_MAX = 524_288;
     private static final byte[] TRUSTED = "trusted.".getBytes(StandardCharsets.US_ASCII);
+    private static final ByteBuffer ACCESS_KEY = ByteBuffer.wrap(Acl.ACCESS);
+    private static final ByteBuffer DEFAULT_KEY = ByteBuffer.wrap(Acl.DEFAULT);
     private static final List<byte[]> XATTR_NAMESPACES = List.of("user.".getBytes(StandardCharsets.US_ASCII), TRUSTED, "security.".getBytes(StandardCharsets.US_ASCII));
     private static final long REQUEST_NS = 5_000_000_000L;
 
@@ -40,6 +46,10 @@ final class Xattrs {
         }
         if (value.length > XATTR_VALUE_MAX) {
             throw new FsException(Errno.E2BIG);
+        }
+        if (isAcl(name)) {
+            setAcl(call, ino, name, value, flags);
+            return;
         }
         node.waiting().run(call, a -> {
             Vnode v = node.vnodes().require(ino);
@@ -86,8 +96,80 @@ final class Xattrs {
         });
     }
 
-    /** The namespaces that a local filesystem has, apart from system: ACLs come later. The kernel leaves the check to us. */
+    /** Without the flags of setxattr(2). Removing one is {@link #removexattr}, which leaves the mode alone, and there need not be one. */
+    private void setAcl(Call call, long ino, byte[] name, byte[] value, int flags) throws FsException {
+        if (value.length > Acl.MAX_BYTES) {
+            throw new FsException(Errno.E2BIG);
+        }
+        Acl acl = Acl.of(value);
+        boolean access = Arrays.equals(name, Acl.ACCESS);
+        node.waiting().run(call, a -> {
+            Vnode v = node.vnodes().require(ino);
+            Domain d = namespace.requireAttributes(a, v);
+            Inode i = namespace.inode(d, ino);
+            if (i.isSymlink()) {
+                throw new FsException(Errno.EOPNOTSUPP);
+            }
+            if (!access && !i.isDirectory()) {
+                throw new FsException(Errno.EACCES);
+            }
+            node.space().requireStore();
+            namespace.room(Namespace.ROOM);
+            if (access) {
+                i.mode = i.mode & ~0777 | acl.permissions();
+                if ((flags & Operations.SET_XATTR_KILL_SET_GID) != 0) {
+                    i.mode &= ~Inode.SET_GID;
+                }
+            }
+            if (access && acl.isMode()) {
+                i.xattrsForChange().remove(ACCESS_KEY);
+            } else {
+                i.xattrsForChange().put(access ? ACCESS_KEY : DEFAULT_KEY, acl.encode());
+            }
+            i.ctimeNs = node.realtimeNs();
+            node.journal().changed(d, i, true);
+            return null;
+        });
+    }
+
+    private static boolean isAcl(byte[] name) {
+        return Arrays.equals(name, Acl.ACCESS) || Arrays.equals(name, Acl.DEFAULT);
+    }
+
+    static boolean hasAccessAcl(Inode i) {
+        return i.xattrs().containsKey(ACCESS_KEY);
+    }
+
+    /** The mode was set: the access ACL follows. */
+    static void modeChanged(Inode i) throws FsException {
+        byte[] value = i.xattrs().get(ACCESS_KEY);
+        if (value != null) {
+            i.xattrsForChange().put(ACCESS_KEY, Acl.of(value).withPermissions(i.mode).encode());
+        }
+    }
+
+    /** A new entry of the directory, its mode as it was asked for: what it gets from the default ACL, or from the umask where there is none. */
+    static void inherit(Inode dir, Inode made, int umask) throws FsException {
+        byte[] value = dir.xattrs().get(DEFAULT_KEY);
+        if (value == null || made.isSymlink()) {
+            made.mode &= ~(umask & 0777);
+            return;
+        }
+        Acl.Born born = Acl.of(value).born(made.mode);
+        made.mode = made.mode & ~0777 | born.permissions();
+        if (born.access() != null) {
+            made.xattrsForChange().put(ACCESS_KEY, born.access().encode());
+        }
+        if (made.isDirectory()) {
+            made.xattrsForChange().put(DEFAULT_KEY, value);
+        }
+    }
+
+    /** The namespaces that a local filesystem has; of system only ACLs. The kernel leaves the check to us. */
     private static void checkXattrName(byte[] name) throws FsException {
+        if (isAcl(name)) {
+            return;
+        }
         for (byte[] namespace : XATTR_NAMESPACES) {
             if (startsWith(name, namespace)) {
                 if (name.length == namespace.length) {
@@ -102,8 +184,9 @@ final class Xattrs {
     byte[] getxattr(Call call, long ino, byte[] name) throws FsException {
         checkXattrName(name);
         ByteBuffer key = ByteBuffer.wrap(name);
+        boolean acl = isAcl(name);
         byte[] present = node.waiting().run(call, a -> {
-            Inode i = forXattrs(a, ino);
+            Inode i = acl ? forAcl(call, a, ino) : forXattrs(a, ino);
             if (!i.xattrs().containsKey(key)) {
                 throw new FsException(Errno.ENODATA);
             }
@@ -144,6 +227,16 @@ final class Xattrs {
         return namespace.inode(d, ino);
     }
 
+    /** The kernel remembers what it is answered, also that there is none: not to be answered once that has been dropped. */
+    private Inode forAcl(Call call, Attempt a, long ino) throws FsException {
+        Vnode v = node.vnodes().require(ino);
+        node.tokens().require(a, Need.shared(v.home));
+        Domain d = node.tokens().domain(v.home);
+        Inode i = namespace.inode(d, ino);
+        node.view().aclAnswered(call, d, v);
+        return i;
+    }
+
     private static boolean startsWith(byte[] name, byte[] prefix) {
         return name.length >= prefix.length && Arrays.equals(name, 0, prefix.length, prefix, 0, prefix.length);
     }
@@ -169,6 +262,9 @@ final class Xattrs {
             Inode i = namespace.inode(d, ino);
             ByteBuffer key = ByteBuffer.wrap(name);
             if (!i.xattrs().containsKey(key)) {
+                if (isAcl(name)) {
+                    return null;
+                }
                 throw new FsException(Errno.ENODATA);
             }
             namespace.room(Namespace.ROOM);

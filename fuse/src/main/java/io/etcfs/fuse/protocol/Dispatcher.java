@@ -32,6 +32,10 @@ public final class Dispatcher {
     private static final int WRITE_CACHE = 1;
     private static final int WRITE_KILL_SUIDGID = 1 << 2;
     private static final int FSYNC_FDATASYNC = 1;
+    private static final int SETXATTR_ACL_KILL_SGID = 1;
+    /** struct fuse_setxattr_in, and without FUSE_SETXATTR_EXT. */
+    private static final int SETXATTR_IN_BYTES = 16;
+    private static final int SETXATTR_IN_BYTES_BEFORE = 8;
 
     private static final int FATTR_MODE = 1;
     private static final int FATTR_UID = 1 << 1;
@@ -63,7 +67,7 @@ public final class Dispatcher {
 
     public Dispatcher(Operations operations, Negotiation negotiation) {
         this.operations = operations;
-        this.setxattrInBytes = negotiation.has(InitFlags.SETXATTR_EXT) ? 16 : 8;
+        this.setxattrInBytes = negotiation.has(InitFlags.SETXATTR_EXT) ? SETXATTR_IN_BYTES : SETXATTR_IN_BYTES_BEFORE;
     }
 
     /**
@@ -318,7 +322,8 @@ public final class Dispatcher {
     private void setxattr(Exchange x, Call call) throws FsException {
         byte[] name = name(x, setxattrInBytes);
         byte[] value = Wire.bytes(x.memory(), argument(x, setxattrInBytes + name.length + 1L), u32(x, 0));
-        operations.setxattr(call, x.nodeId(), name, value, u32(x, 4));
+        boolean killSetGid = setxattrInBytes == SETXATTR_IN_BYTES && (u32(x, 8) & SETXATTR_ACL_KILL_SGID) != 0;
+        operations.setxattr(call, x.nodeId(), name, value, u32(x, 4) & ~Operations.SET_XATTR_KILL_SET_GID | (killSetGid ? Operations.SET_XATTR_KILL_SET_GID : 0));
         x.succeed(0);
     }
 

@@ -167,10 +167,11 @@ class DispatcherTest {
 
     @Test
     void extendedAttributes() {
-        check(Opcode.SETXATTR, "05000000 02000000 'user.n' 00 a1a200a4a5", "setxattr " + NODE + " \"user.n\" \"\ufffd\ufffd\0\ufffd\ufffd\" 0x2", OK);
-        RecordedOperations extended = new RecordedOperations();
-        new Message(Opcode.SETXATTR.number(), "03000000 01000000 01000000 00000000 'user.n' 00 'abc'").dispatch(extended, true, InitFlags.SETXATTR_EXT);
-        assertEquals(List.of("setxattr " + NODE + " \"user.n\" \"abc\" 0x1"), extended.calls);
+        check(Opcode.SETXATTR, "05000000 02000000 00000000 00000000 'user.n' 00 a1a200a4a5", "setxattr " + NODE + " \"user.n\" \"\ufffd\ufffd\0\ufffd\ufffd\" 0x2", OK);
+        check(Opcode.SETXATTR, "03000000 01000000 01000000 00000000 'user.n' 00 'abc'", "setxattr " + NODE + " \"user.n\" \"abc\" 0x40000001", OK);
+        RecordedOperations older = new RecordedOperations();
+        new Message(Opcode.SETXATTR.number(), "03000000 01000000 'user.n' 00 'abc'").dispatch(older, true, 0);
+        assertEquals(List.of("setxattr " + NODE + " \"user.n\" \"abc\" 0x1"), older.calls);
         check(Opcode.GETXATTR, "05000000 00000000 'user.n' 00", "getxattr " + NODE + " \"user.n\"", "15000000 00000000" + UNIQUE + "6279746573");
         check(Opcode.GETXATTR, "04000000 00000000 'user.n' 00", "getxattr " + NODE + " \"user.n\"", error(Errno.ERANGE));
         check(Opcode.GETXATTR, "00000000 00000000 'user.n' 00", "getxattr " + NODE + " \"user.n\"", "18000000 00000000" + UNIQUE + "05000000 00000000");

@@ -1173,6 +1173,156 @@ def case_large_and_many_xattrs(a, b):
     eq(len(os.listxattr(b + '/f')), 41 if OURS else 40)
 
 
+# ---- access control lists
+
+ACCESS, DEFAULT = 'system.posix_acl_access', 'system.posix_acl_default'
+UO, U, GO, G, M, O = 1, 2, 4, 8, 16, 32
+
+
+def acl(text):
+    """The kernel's form of 'UO6 U6:1000 GO4 M6 O0'."""
+    data = struct.pack('<I', 2)
+    for word in text.split():
+        what, _, who = word.partition(':')
+        data += struct.pack('<HHI', globals()[what[:-1]], int(what[-1]), int(who) if who else 0xffffffff)
+    return data
+
+
+def acl_text(path, name=ACCESS):
+    data, names, text = os.getxattr(path, name), {UO: 'UO', U: 'U', GO: 'GO', G: 'G', M: 'M', O: 'O'}, []
+    eq(data[:4], struct.pack('<I', 2))
+    for at in range(4, len(data), 8):
+        tag, permissions, who = struct.unpack_from('<HHI', data, at)
+        text.append('%s%d%s' % (names[tag], permissions, ':%d' % who if tag in (U, G) else ''))
+    return ' '.join(text)
+
+
+def mode(path):
+    return stat.S_IMODE(os.lstat(path).st_mode)
+
+
+def opens(path, flags=os.O_RDWR):
+    os.close(os.open(path, flags))
+
+
+def case_acls(a, b):
+    make(a + '/f', b'text', 0o640)
+    fails(errno.ENODATA, os.getxattr, b + '/f', ACCESS)
+    as_user(lambda: fails(errno.EACCES, opens, b + '/f'))
+    before = os.stat(b + '/f')
+    a_moment()
+    os.setxattr(a + '/f', ACCESS, acl('UO6 U6:1000 GO4 M6 O0'))
+    eq((acl_text(b + '/f'), mode(b + '/f'), os.listxattr(b + '/f')), ('UO6 U6:1000 GO4 M6 O0', 0o660, [ACCESS]))
+    after = os.stat(b + '/f')
+    check(after.st_ctime_ns > before.st_ctime_ns and after.st_mtime_ns == before.st_mtime_ns, 'times')
+    as_user(lambda: opens(b + '/f'))
+    as_user(lambda: opens(a + '/f'))
+    as_user(lambda: fails(errno.EACCES, opens, b + '/f'), 1001)
+    # A chmod changes the mask, and a mask limits all that are named.
+    os.chmod(b + '/f', 0o614)
+    eq((acl_text(a + '/f'), mode(a + '/f')), ('UO6 U6:1000 GO4 M1 O4', 0o614))
+    as_user(lambda: fails(errno.EACCES, opens, a + '/f', os.O_RDONLY))
+    as_user(lambda: opens(a + '/f', os.O_RDONLY), 1001)
+    os.chmod(a + '/f', 0o640)
+    eq(acl_text(b + '/f'), 'UO6 U6:1000 GO4 M4 O0')
+    as_user(lambda: opens(b + '/f', os.O_RDONLY))
+    as_user(lambda: fails(errno.EACCES, opens, b + '/f'))
+    # Groups.
+    os.setxattr(b + '/f', ACCESS, acl('UO6 GO0 G4:2000 M4 O0'))
+    as_user(lambda: opens(a + '/f', os.O_RDONLY), 1001, 1001, [2000])
+    as_user(lambda: fails(errno.EACCES, opens, a + '/f', os.O_RDONLY), 1001, 1001)
+    # Says nothing more than a mode: is the mode.
+    os.setxattr(a + '/f', ACCESS, acl('UO7 GO5 O1'))
+    fails(errno.ENODATA, os.getxattr, b + '/f', ACCESS)
+    eq((mode(b + '/f'), os.listxattr(b + '/f')), (0o751, []))
+    # Removed: the mask stays as the group's bits. There need not be one.
+    os.setxattr(b + '/f', ACCESS, acl('UO6 U7:1000 GO0 M7 O0'))
+    os.removexattr(a + '/f', ACCESS)
+    eq(mode(b + '/f'), 0o670)
+    os.removexattr(b + '/f', ACCESS)
+    fails(errno.EACCES, os.setxattr, a + '/f', DEFAULT, acl('UO6 GO0 O0'))
+    for wrong in 'UO6 GO4', 'UO6 U6:1000 GO4 O0', 'GO4 UO6 O0', 'UO6 UO6 GO4 O0', 'UO6 GO4 U6:1000 M6 O0', 'UO6 GO4 M6 M6 O0':
+        fails(errno.EINVAL, os.setxattr, b + '/f', ACCESS, acl(wrong))
+    fails(errno.EINVAL, os.setxattr, b + '/f', ACCESS, acl('UO6 GO4 O0')[:-1])
+    as_user(lambda: fails(errno.EPERM, os.setxattr, a + '/f', ACCESS, acl('UO7 GO7 O7')))
+    eq(mode(b + '/f'), 0o670)
+    # Not in the file's group: sgid goes.
+    make(a + '/g')
+    os.chown(a + '/g', 1000, 2000)
+    os.chmod(a + '/g', 0o2770)
+    as_user(lambda: os.setxattr(b + '/g', ACCESS, acl('UO7 U7:1001 GO7 M7 O0')), 1000, 1000, [2000])
+    eq(mode(a + '/g'), 0o2770)
+    as_user(lambda: os.setxattr(b + '/g', ACCESS, acl('UO7 U5:1001 GO7 M7 O0')))
+    eq((mode(a + '/g'), acl_text(a + '/g')), (0o770, 'UO7 U5:1001 GO7 M7 O0'))
+    many = 'UO7 ' + ' '.join('U6:%d' % (5000 + i) for i in range(300)) + ' GO7 M7 O0'
+    if OURS:
+        os.setxattr(a + '/g', ACCESS, acl(many))
+        eq(acl_text(b + '/g'), many)
+
+
+def case_an_acl_is_believed_no_longer_than_it_is_true(a, b):
+    """With the same mode each time: only the list says who may."""
+    os.mkdir(a + '/d', 0o770)
+    make(a + '/d/f', b'', 0o660)
+    for path in '/d', '/d/f':
+        os.setxattr(a + path, ACCESS, acl('UO7 U7:1000 GO0 M7 O0'))
+    for i in range(12):
+        where, other = (a, b) if i % 2 else (b, a)
+        path = '/d' if i % 3 == 0 else '/d/f'
+        if i % 4 == 3:
+            # What names and attributes are believed for is over.
+            time.sleep(2.2)
+            tick()
+        as_user(lambda: opens(other + '/d/f'))
+        as_user(lambda: opens(where + '/d/f'))
+        os.setxattr(where + path, ACCESS, acl('UO7 U0:1000 GO0 M7 O0'))
+        as_user(lambda: fails(errno.EACCES, opens, other + '/d/f'))
+        as_user(lambda: fails(errno.EACCES, opens, where + '/d/f'))
+        os.setxattr(other + path, ACCESS, acl('UO7 U7:1000 GO0 M7 O0'))
+        as_user(lambda: opens(where + '/d/f'))
+
+
+def case_default_acls(a, b):
+    os.mkdir(a + '/d')
+    os.setxattr(a + '/d', DEFAULT, acl('UO7 U7:1000 GO5 M7 O0'))
+    eq((mode(b + '/d'), acl_text(b + '/d', DEFAULT), os.listxattr(b + '/d')), (0o755, 'UO7 U7:1000 GO5 M7 O0', [DEFAULT]))
+    fails(errno.ENODATA, os.getxattr, b + '/d', ACCESS)
+    umask = os.umask(0o077)
+    make(b + '/d/f', b'', 0o664)
+    eq((mode(a + '/d/f'), acl_text(a + '/d/f')), (0o660, 'UO6 U7:1000 GO5 M6 O0'))
+    as_user(lambda: opens(a + '/d/f'))
+    fails(errno.ENODATA, os.getxattr, a + '/d/f', DEFAULT)
+    make(a + '/d/private', b'', 0o400)
+    eq((mode(b + '/d/private'), acl_text(b + '/d/private')), (0o400, 'UO4 U7:1000 GO5 M0 O0'))
+    os.mkdir(a + '/d/sub', 0o777)
+    eq((mode(b + '/d/sub'), acl_text(b + '/d/sub'), acl_text(b + '/d/sub', DEFAULT)), (0o770, 'UO7 U7:1000 GO5 M7 O0', 'UO7 U7:1000 GO5 M7 O0'))
+    os.mkdir(b + '/d/sub/sub', 0o700)
+    eq((mode(a + '/d/sub/sub'), acl_text(a + '/d/sub/sub')), (0o700, 'UO7 U7:1000 GO5 M0 O0'))
+    os.mkfifo(b + '/d/fifo', 0o622)
+    eq((mode(a + '/d/fifo'), acl_text(a + '/d/fifo')), (0o620, 'UO6 U7:1000 GO5 M2 O0'))
+    os.symlink('f', a + '/d/s')
+    eq(mode(b + '/d/s'), 0o777)
+    fails((errno.EOPNOTSUPP, errno.ENODATA), os.getxattr, b + '/d/s', ACCESS, follow_symlinks=False)
+    fails(errno.EOPNOTSUPP, os.setxattr, b + '/d/s', ACCESS, acl('UO7 GO5 O0'), follow_symlinks=False)
+    # One that says no more than a mode takes the place of the umask, and leaves no list.
+    os.setxattr(b + '/d', DEFAULT, acl('UO7 GO5 O4'))
+    make(a + '/d/plain', b'', 0o666)
+    eq((mode(b + '/d/plain'), os.listxattr(b + '/d/plain')), (0o644, []))
+    os.rename(a + '/d/f', a + '/f')
+    os.link(b + '/f', b + '/d/again')
+    eq((acl_text(b + '/f'), acl_text(a + '/d/again')), ('UO6 U7:1000 GO5 M6 O0',) * 2)
+    os.removexattr(a + '/d', DEFAULT)
+    make(b + '/d/masked', b'', 0o666)
+    eq(mode(a + '/d/masked'), 0o600)
+    os.umask(umask)
+    eq(acl_text(a + '/d/sub', DEFAULT), 'UO7 U7:1000 GO5 M7 O0')
+    # sgid and a default list go together.
+    os.chown(a + '/d/sub', 0, 2000)
+    os.chmod(a + '/d/sub', 0o2770)
+    os.mkdir(b + '/d/sub/more', 0o775)
+    eq((mode(a + '/d/sub/more'), os.stat(a + '/d/sub/more').st_gid), (0o2770, 2000))
+
+
 # ---- removed while in use
 
 
