@@ -61,46 +61,44 @@ final class Locking {
     private LockRequest decide(Call call, long ino, long handle, HeldLock wanted, LockRequest.Kind kind) throws FsException {
         LockRequest[] asked = new LockRequest[1];
         boolean waits = kind == LockRequest.Kind.WAIT;
-        Waiting.Held interruptible = new Waiting.Held() {
+        Waiting.Held request = new Waiting.Held() {
             @Override
             public void begin() {
-                call.interruption().onSignal(locks::wake);
+                if (waits) {
+                    call.interruption().onSignal(locks::wake);
+                }
+            }
+
+            /** Before anybody else has the monitor: what is not granted when the call fails must not be granted after that. */
+            @Override
+            public void end() {
+                locks.withdraw(asked[0]);
             }
 
             @Override
-            public void end() {}
-
-            @Override
             public boolean hopeless() {
-                return call.interruption().signalled() && !asked[0].answered();
+                return waits && call.interruption().signalled() && !asked[0].answered();
             }
 
             @Override
             public boolean unlimited() {
-                return true;
+                return waits;
             }
         };
-        try {
-            return node.waiting().run(call, waits ? interruptible : Waiting.NOTHING, a -> {
-                node.vnodes().require(ino);
-                if (asked[0] == null) {
-                    asked[0] = locks.ask(ino, handle, wanted, kind);
-                }
-                if (!asked[0].answered()) {
-                    throw locks.undecided();
-                }
-                return asked[0];
-            });
-        } finally {
-            node.monitor().lock();
-            try {
-                if (asked[0] != null) {
-                    locks.withdraw(asked[0]);
-                }
-            } finally {
-                node.monitor().unlock();
+        return node.waiting().run(call, request, a -> {
+            node.vnodes().require(ino);
+            if (asked[0] == null) {
+                asked[0] = locks.ask(ino, handle, wanted, kind);
             }
-        }
+            if (asked[0].answered()) {
+                return asked[0];
+            }
+            if (!call.mayWait()) {
+                // It is asked again where it may wait.
+                locks.withdraw(asked[0]);
+            }
+            throw locks.undecided();
+        });
     }
 
     void unlock(Call call, long ino, LockOwner owner, long start, long end) throws FsException {
