@@ -65,6 +65,7 @@ final class Explanation {
         for (Op read : ops) {
             if (read.kind == Op.Kind.READ) {
                 read.holesMeanwhile = ops.stream().filter(p -> p.kind == Op.Kind.PUNCH && p.ino == read.ino && p.called < read.returned && (p.unknown() || p.returned > read.called)).toList();
+                read.writesMeanwhile = !read.ofUnanswered ? List.of() : ops.stream().filter(w -> w.kind == Op.Kind.WRITE && w.ino == read.ino && w.besides(read)).toList();
                 read.sizeChanged = ops.stream().anyMatch(w -> w.ino == read.ino && w.changesSize() && w.called < read.returned && (w.unknown() || w.returned > read.called));
             }
         }

@@ -34,6 +34,9 @@ final class Op {
     boolean sizeChanged;
     /** The kernel cut what was read at an end of the file that it knew to be out of date. */
     boolean byOldSize;
+    /** Some of what was read may be of a WRITE that this machine's kernel had not heard the answer of: it has the bytes in its pages before they are anywhere else. */
+    boolean ofUnanswered;
+    List<Op> writesMeanwhile = List.of();
     List<Op> holesMeanwhile = List.of();
     /**
      * Another process of the machine was changing what this looked at, and the kernel had not heard the answer: what it remembers from before and what the daemon
@@ -57,6 +60,15 @@ final class Op {
     boolean punchedMeanwhile(long at) {
         for (Op p : holesMeanwhile) {
             if (at >= p.offset && at < p.offset + p.length) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    boolean writtenHereMeanwhile(long at, byte value) {
+        for (Op w : writesMeanwhile) {
+            if (at >= w.offset && at < w.end() && w.data[(int) (at - w.offset)] == value) {
                 return true;
             }
         }

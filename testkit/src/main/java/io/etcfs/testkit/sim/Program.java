@@ -348,6 +348,7 @@ final class Program {
                 SimKernel.Got got = kernel.read(ino, open.get(ino), offset, length);
                 op.data = got.bytes();
                 op.byOldSize = got.byOldSize();
+                op.ofUnanswered = got.unanswered();
             }
         });
     }

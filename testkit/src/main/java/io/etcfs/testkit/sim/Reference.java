@@ -244,7 +244,8 @@ final class Reference {
         }
         for (int i = 0; i < op.data.length; i++) {
             byte expected = i < there ? n.bytes[(int) op.offset + i] : 0;
-            if (op.data[i] != expected && !stray(op.ino, op.offset + i, op.data[i]) && !(op.data[i] == 0 && op.punchedMeanwhile(op.offset + i))) {
+            if (op.data[i] != expected && !stray(op.ino, op.offset + i, op.data[i]) && !(op.data[i] == 0 && op.punchedMeanwhile(op.offset + i))
+                    && !op.writtenHereMeanwhile(op.offset + i, op.data[i])) {
                 return null;
             }
         }

@@ -70,6 +70,8 @@ final class SimKernel implements KernelCache {
         /** Raised by whatever makes answers that are on their way too old. */
         long version;
         final TreeMap<Long, byte[]> pages = new TreeMap<>();
+        /** Of {@link #pages}, those that have bytes of a WRITE that is not answered. */
+        final Set<Long> unanswered = new HashSet<>();
         final Map<Long, ReentrantLock> pageLocks = new HashMap<>();
         final ReentrantReadWriteLock names = new ReentrantReadWriteLock();
         final ReentrantLock contents = new ReentrantLock();
@@ -581,8 +583,11 @@ final class SimKernel implements KernelCache {
         });
     }
 
-    /** {@code byOldSize}: the end that the bytes were cut at is one that the kernel knew to be out of date. */
-    record Got(byte[] bytes, boolean byOldSize) {}
+    /**
+     * {@code byOldSize}: the end that the bytes were cut at is one that the kernel knew to be out of date. {@code unanswered}: some may be those of a WRITE on this machine
+     * that was not made yet (fuse_fill_write_pages copies them into pages that are there before it asks, and lets those go).
+     */
+    record Got(byte[] bytes, boolean byOldSize, boolean unanswered) {}
 
     /**
      * Within one page, through the page cache. Asks for the size where the file seems to be too short. As in Linux, an answer that was asked for before the inode's last
@@ -596,7 +601,7 @@ final class SimKernel implements KernelCache {
         }
         int n = (int) Math.max(0, Math.min(length, k.size - offset));
         if (n == 0) {
-            return new Got(new byte[0], k.sizeRefused);
+            return new Got(new byte[0], k.sizeRefused, false);
         }
         long page = offset / PAGE;
         ReentrantLock lock = k.page(page);
@@ -620,7 +625,7 @@ final class SimKernel implements KernelCache {
             }
             int at = (int) (offset % PAGE);
             n = (int) Math.max(0, Math.min(length, k.size - offset));
-            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused);
+            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused, k.unanswered.contains(page));
         } finally {
             lock.unlock();
         }
@@ -664,6 +669,7 @@ final class SimKernel implements KernelCache {
                 if (cached != null) {
                     System.arraycopy(data, (int) (from - offset), cached, (int) (from % PAGE), (int) (end - from));
                     touched.add(page);
+                    k.unanswered.add(page);
                     lock.unlock();
                 } else {
                     // Not whole: stays locked until the answer, and is the last one.
@@ -685,6 +691,7 @@ final class SimKernel implements KernelCache {
             if (locked != null) {
                 locked.unlock();
             }
+            k.unanswered.clear();
             k.unstable = false;
             k.contents.unlock();
         }

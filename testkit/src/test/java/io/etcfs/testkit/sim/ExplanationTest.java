@@ -186,4 +186,23 @@ class ExplanationTest {
         assertNotNull(missing(Reference.empty(), Set.of("n1.2"), withFile("e", 3, new byte[0])));
         assertNull(missing(Reference.empty(), Set.of("n1.2"), withFile("d", 2, new byte[0])));
     }
+
+    /** The kernel has the bytes of a write in its pages before the write is made: who reads them there has seen what others overwrite before. */
+    @Test
+    void aReaderMaySeeAWriteOfItsMachineBeforeItIsMade() {
+        Reference before = withFile("a", 2, filled(100, 7));
+        Op mine = write("n1.1", 0, 100);
+        mine.called = ++calls;
+        ops.add(mine);
+        Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 0, 100, null);
+        read.data = filled(100, 9);
+        done(read);
+        done(new Op(Op.Kind.WRITE, "n2.1", 2, null, 0, null, 0, 0, filled(50, 5)));
+        mine.returned = ++calls;
+        assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(100, 9))), "not from such a page");
+        read.ofUnanswered = true;
+        assertNull(missing(before, Set.of(), withFile("a", 2, filled(100, 9))));
+        read.data = filled(100, 5);
+        assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(100, 9))), "another machine's");
+    }
 }

@@ -46,7 +46,8 @@ class SimulationTest {
      * the session; sizes that the kernel refused; attributes that crossed a change. What a seed plays changes with the code: the rule is what the test beside it in docs/VERIFICATION.md is for.
      */
     @ParameterizedTest
-    @ValueSource(longs = {5170, 25337, 48583, 53800, 61421, 77881, 83574, 85184, 5494, 71176, 87928, 91106, 18081, 33052, 44068, 58683, 99856, 77592, 73494, 46891, 629})
+    @ValueSource(longs = {5170, 25337, 48583, 53800, 61421, 77881, 83574, 85184, 5494, 71176, 87928, 91106, 18081, 33052, 44068, 58683, 99856, 77592, 73494, 46891, 629,
+            11756, 11879, 11963, 13003, 26660, 28577, 35965, 42840, 56087, 77716, 79669, 96751, 150050})
     void aSeedThatFailedOnceShowsOneFilesystem(long seed) {
         World.Result result = World.run(World.Plan.of(seed));
         assertNull(result.failure(), () -> result.plan() + ": " + result.failure());
