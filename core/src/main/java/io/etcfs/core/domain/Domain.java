@@ -119,6 +119,11 @@ public final class Domain {
         return inodes.get(id);
     }
 
+    /** The directory was removed, and no file that was made in it lives on. */
+    public boolean nothingLivesHere() {
+        return directory() == null && inodes.isEmpty();
+    }
+
     /** Usable for operations on names and attributes. */
     public boolean usable(Mode mode) {
         return held.atLeast(mode) && loaded && !namesClosed && !giving && !takeBack;

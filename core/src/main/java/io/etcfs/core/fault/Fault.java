@@ -65,6 +65,8 @@ public enum Fault {
     VALID_NOT_LOWERED,
     /** Blocks in another node's arena are forgotten, not passed on to be freed. */
     UNFREE_IGNORED,
+    /** Owner records of removed directories stay where the session ended before the token was given back. */
+    OWNERS_LEFT,
     /** A token goes without pins for the files that are open here. */
     OPEN_NOT_PINNED,
     /** Pins of open files that were to go with a token when the session ended are published under the next. */

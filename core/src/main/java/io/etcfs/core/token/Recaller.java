@@ -196,7 +196,8 @@ final class Recaller {
                 endRecall(d);
                 return;
             }
-            boolean forget = release && d.directory() == null && d.inodes.isEmpty() && d.id != Tokens.RENAME_TOKEN && d.suspects.isEmpty();
+            // With the suspects: there is no block left here that they could write to.
+            boolean forget = release && d.nothingLivesHere() && d.id != Tokens.RENAME_TOKEN;
             handover = new Handover(monitor, session, keys, node, d, downgrade, forget, to);
             d.giving = true;
             pipeline.ride(handover);

@@ -36,8 +36,10 @@ final class Resurrection {
     private final Keys keys;
     private final String node;
     private final Recaller recaller;
+    private final OwnersLeft ownersLeft;
 
-    Resurrection(Tokens tokens, Parts parts, Recaller recaller) {
+    Resurrection(Tokens tokens, Parts parts, Recaller recaller, OwnersLeft ownersLeft) {
+        this.ownersLeft = ownersLeft;
         this.tokens = tokens;
         this.monitor = parts.monitor();
         this.store = parts.store();
@@ -58,12 +60,17 @@ final class Resurrection {
             if (d.held == Mode.EXCLUSIVE && unpublished.contains(d)) {
                 d.takeBack = true;
             } else {
-                d.held = Mode.NONE;
-                tokens.host().lost(d);
-                d.clearContents();
+                forget(d);
             }
         }
         monitor.changed();
+    }
+
+    private void forget(Domain d) {
+        d.held = Mode.NONE;
+        ownersLeft.lost(d);
+        tokens.host().lost(d);
+        d.clearContents();
     }
 
     /**
@@ -91,9 +98,7 @@ final class Resurrection {
                     back.add(d);
                 } else {
                     d.takeBack = false;
-                    d.held = Mode.NONE;
-                    tokens.host().lost(d);
-                    d.clearContents();
+                    forget(d);
                 }
             }
         } finally {

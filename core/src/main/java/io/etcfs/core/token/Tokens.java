@@ -49,6 +49,7 @@ public final class Tokens {
     private final long maxCachedBytes;
     private final Recaller recaller;
     private final Acquirer acquirer;
+    private final OwnersLeft ownersLeft;
     private final Resurrection resurrection;
     private final TokenWatch watch;
     private final Map<Long, Domain> domains = new TreeMap<>();
@@ -72,7 +73,8 @@ public final class Tokens {
         TokenRecords records = new TokenRecords(parts);
         recaller = new Recaller(this, parts);
         acquirer = new Acquirer(this, parts, records, recaller);
-        resurrection = new Resurrection(this, parts, recaller);
+        ownersLeft = new OwnersLeft(parts);
+        resurrection = new Resurrection(this, parts, recaller, ownersLeft);
         watch = new TokenWatch(this, parts, records, recaller);
     }
 
@@ -364,7 +366,7 @@ public final class Tokens {
         try {
             leaving = true;
             while (monitor.nowNs() < untilNs && !stopping) {
-                boolean any = false;
+                boolean any = !ownersLeft.isEmpty();
                 for (Domain d : List.copyOf(domains.values())) {
                     if (d.held != Mode.NONE) {
                         any = true;
@@ -395,6 +397,10 @@ public final class Tokens {
      * too, and what is left is for the next. Without the monitor.
      */
     public boolean takeBack() {
-        return resurrection.takeBack();
+        boolean all = resurrection.takeBack();
+        if (all) {
+            tasks.start("owners-left", ownersLeft::remove);
+        }
+        return all;
     }
 }

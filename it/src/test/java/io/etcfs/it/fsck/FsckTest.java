@@ -12,6 +12,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -47,6 +48,41 @@ class FsckTest {
         System.out.println("clean " + clean + " times: " + cluster.etcfsctl("fsck").strip());
     }
 
+    /** Sessions end while directories are removed: what is left of those goes once they are back. */
+    @Test
+    void nothingIsLeftOverOnceAnOutageIsOver(DevCluster cluster) throws Exception {
+        Crew.run(cluster, Duration.ofSeconds(20), "prepare", "for d in 'abc':\n    os.makedirs(HERE + '/' + d, exist_ok=True)\n", cluster.mount(1).resolve("fsck"), "");
+        List<String> before = leftByCrashes(cluster);
+        Path enough = cluster.scratch().resolve("enough-" + System.nanoTime());
+        try (Crew crew = new Crew(cluster)) {
+            for (int node = 1; node <= 2; node++) {
+                crew.add("load", load(), cluster.mount(node).resolve("fsck"), "", node, enough);
+            }
+            crew.start();
+            for (int i = 0; i < 2; i++) {
+                Thread.sleep(2_000);
+                cluster.pauseEtcd();
+                Thread.sleep(4_000);
+                cluster.resumeEtcd();
+            }
+            Thread.sleep(3_000);
+            Files.createFile(enough);
+            crew.await(Duration.ofSeconds(30));
+        }
+        List<String> left = leftByCrashes(cluster);
+        left.removeAll(before);
+        for (int i = 0; i < 50 && !left.isEmpty(); i++) {
+            Thread.sleep(100);
+            left.retainAll(leftByCrashes(cluster));
+        }
+        assertEquals(List.of(), left);
+        assertClean(cluster);
+    }
+
+    private static List<String> leftByCrashes(DevCluster cluster) {
+        return new ArrayList<>(cluster.etcfsctl("fsck").lines().filter(l -> l.contains("owner_left")).toList());
+    }
+
     @Test
     void plantedRecordsAreFoundAndNoMoreOnceTheyAreGone(DevCluster cluster) {
         assertClean(cluster);
@@ -71,8 +107,8 @@ class FsckTest {
     }
 
     /**
-     * No damage, and nothing left over but what an outage leaves: the cluster may have been through one in another test, and the owner records of directories that were
-     * removed then stay.
+     * No damage, and nothing left over but what a crash leaves: nodes of the cluster may have been killed in another test, each in the moment between the removal
+     * of a directory and of its owner record.
      */
     private static void assertClean(DevCluster cluster) {
         DevCluster.Result result = cluster.tryEtcfsctl("fsck");

@@ -101,6 +101,8 @@ public final class World {
     private final Map<Machine, List<Program>> working = new HashMap<>();
     private final Map<String, Countdown> afterOperations = new HashMap<>();
     private final Set<String> ended = new HashSet<>();
+    /** In any epoch. */
+    private boolean someEnded;
     private final Set<String> fenced = new HashSet<>();
     private List<Op> epoch = new ArrayList<>();
     private Reference reference = Reference.empty();
@@ -311,12 +313,12 @@ public final class World {
     }
 
     /**
-     * What the checker says: never damage, and at the end nothing that somebody would have to clean up, but for some bytes of etcd: the owner records of
-     * removed directories whose holder's session ended before it gave them up.
+     * What the checker says: never damage, and at the end nothing that somebody would have to clean up, but for some bytes of etcd: the owner record of
+     * a removed directory whose holder ended in the moment before it gave it up.
      */
     private String check(List<KeyValue> stored, boolean atTheEnd) {
         List<Finding> findings = Checker.check(keys, stored, store.revision()).stream()
-                .filter(f -> f.severity() == Severity.DAMAGE || atTheEnd && f.severity() == Severity.LEFTOVER && !(f.kind() == Kind.OWNER_LEFT && weather.endsNodes())).toList();
+                .filter(f -> f.severity() == Severity.DAMAGE || atTheEnd && f.severity() == Severity.LEFTOVER && !(f.kind() == Kind.OWNER_LEFT && someEnded)).toList();
         return findings.isEmpty() ? null : "what is stored does not agree: " + findings;
     }
 
@@ -387,6 +389,7 @@ public final class World {
         if (m.daemon != null) {
             tell(m.process() + " " + how);
             ended.add(m.process());
+            someEnded = true;
             m.end();
             mountLater(m, (200 + random.nextInt(1_500)) * MS);
         }
@@ -401,6 +404,7 @@ public final class World {
                 }
                 m.stopped = null;
                 ended.add(m.process());
+                someEnded = true;
                 mountLater(m, 500 * MS);
             }
         }
