@@ -423,6 +423,7 @@ public final class Session {
         }
         listener.sessionLost();
         listener.awaitDeviceQuiet();
+        Repeated noSession = new Repeated();
         while (true) {
             if (closing) {
                 return;
@@ -438,9 +439,9 @@ public final class Session {
                     break;
                 }
             } catch (StoreUnavailableException e) {
-                LOG.log(System.Logger.Level.WARNING, "no new session yet: {0}", e.getMessage());
+                LOG.log(noSession.level(monitor.nowNs()), "no new session yet: {0}", e.getMessage());
             } catch (StoreRejectedException e) {
-                LOG.log(System.Logger.Level.WARNING, "etcd refuses a new session: {0}", e.getMessage());
+                LOG.log(noSession.level(monitor.nowNs()), "etcd refuses a new session: {0}", e.getMessage());
             }
             monitor.pause(200_000_000L);
         }
