@@ -16,7 +16,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -48,7 +48,8 @@ final class SimKernel implements KernelCache {
     private final ClusterNode node;
     private boolean aborted;
     private long version;
-    private final Set<Answer<?>> waiting = new HashSet<>();
+    /** In the order of asking: an order of hash codes would be another one in each process, and a seed another run. */
+    private final Set<Answer<?>> waiting = new LinkedHashSet<>();
 
     private record Name(long dir, String name) {}
 

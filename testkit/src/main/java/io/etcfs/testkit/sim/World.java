@@ -150,6 +150,7 @@ public final class World {
     }
 
     public static Result run(Plan plan) {
+        OffHeap.makeRoom();
         Fault.plant(plan.broken);
         Rare.prefer(plan.rare);
         World world = new World(plan);
