@@ -94,6 +94,11 @@ final class InstantOperations implements Operations {
     }
 
     @Override
+    public Created tmpfile(Call call, long parent, int mode, int umask, int flags) {
+        return CREATED;
+    }
+
+    @Override
     public Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) {
         return CREATED;
     }

@@ -56,6 +56,8 @@ public final class Vnode {
      * the name up and opening what it found.
      */
     public boolean nameless;
+    /** It never had a name and may be given one: opened here with O_TMPFILE, without O_EXCL. */
+    public boolean linkable;
 
     /** Until when the kernel may believe attributes it was given (ns of the clock). */
     public long attributesUntilNs;

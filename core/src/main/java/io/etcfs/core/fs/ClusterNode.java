@@ -412,6 +412,11 @@ public final class ClusterNode implements Operations {
     }
 
     @Override
+    public Created tmpfile(Call call, long parent, int mode, int umask, int flags) throws FsException {
+        return names.tmpfile(call, parent, mode, umask, flags);
+    }
+
+    @Override
     public Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) throws FsException {
         return names.create(call, parent, name, mode, umask, flags, bytes);
     }

@@ -154,49 +154,24 @@ final class Names {
 
     // ---- making names
 
-    private interface Initialiser {
-        void accept(Inode inode);
-    }
-
     /** A new inode in the parent's domain, and its name. X of the parent is held. */
-    private Inode make(Call call, Domain d, byte[] name, int mode, int umask, Initialiser init) throws FsException {
+    private Inode make(Call call, Domain d, byte[] name, int mode, int umask, Namespace.Initialiser init) throws FsException {
         Inode dir = namespace.live(d);
-        node.space().requireStore();
-        node.inodeNumbers().require();
-        long ino = node.inodeNumbers().next();
-        boolean isDirectory = (mode & Inode.FORMAT_MASK) == Inode.DIRECTORY;
-        Inode i = new Inode(ino, isDirectory ? ino : d.id);
-        long nowNs = node.realtimeNs();
-        i.mode = mode;
-        i.uid = call.uid();
-        i.gid = call.gid();
-        if ((dir.mode & Inode.SET_GID) != 0) {
-            i.gid = dir.gid;
-            if (isDirectory) {
-                i.mode |= Inode.SET_GID;
-            }
-        }
-        Xattrs.inherit(dir, i, umask);
-        i.nlink = isDirectory ? 2 : 1;
-        i.atimeNs = nowNs;
-        i.mtimeNs = nowNs;
-        i.ctimeNs = nowNs;
-        i.btimeNs = nowNs;
-        init.accept(i);
-        Dirent e = namespace.newEntry(d, name, ino, i.type(), i.home);
+        Inode i = namespace.newInode(call, d, mode, umask, init);
+        Dirent e = namespace.newEntry(d, name, i.ino, i.type(), i.home);
         node.journal().add(d, e);
-        if (isDirectory) {
+        if (i.isDirectory()) {
             i.parent = d.id;
             dir.nlink++;
-            node.journal().born(node.tokens().born(ino), i);
+            node.journal().born(node.tokens().born(i.ino), i);
         } else {
             node.journal().born(d, i);
         }
-        namespace.touchDirectory(d, dir, nowNs);
+        namespace.touchDirectory(d, dir, i.btimeNs);
         return i;
     }
 
-    private Operations.Entry makeNode(Call call, long parent, byte[] name, int mode, int umask, Initialiser init) throws FsException {
+    private Operations.Entry makeNode(Call call, long parent, byte[] name, int mode, int umask, Namespace.Initialiser init) throws FsException {
         Namespace.checkName(name);
         return node.waiting().run(call, namespace.holding(parent), a -> {
             namespace.directory(parent);
@@ -291,6 +266,26 @@ final class Names {
         });
     }
 
+    /** O_TMPFILE: a file without a name from its birth, open. It gets one by {@link #link}, unless it was opened with O_EXCL. */
+    Operations.Created tmpfile(Call call, long parent, int mode, int umask, int flags) throws FsException {
+        return node.waiting().run(call, namespace.holding(parent), a -> {
+            namespace.directory(parent);
+            node.tokens().require(a, Need.exclusive(parent));
+            Domain d = node.tokens().domain(parent);
+            namespace.live(d);
+            node.inodeNumbers().require();
+            namespace.room(Namespace.ROOM);
+            Inode i = namespace.newInode(call, d, Inode.REGULAR | mode & 07777, umask, x -> x.nlink = 0);
+            node.journal().born(d, i);
+            Vnode v = node.vnodes().get(i.ino, i.home, false);
+            v.lookups++;
+            OpenFiles.Handle h = openFiles.open(v, flags);
+            openFiles.bornWithoutName(v, i, (flags & Bytes.O_EXCL) == 0);
+            Operations.Entry entry = new Operations.Entry(i.ino, 0, i.attributes(), 0, node.view().grantAttributes(call, d, v));
+            return new Operations.Created(entry, new Operations.Opened(h.id, Bytes.openFlags(flags)));
+        });
+    }
+
     /** By the mode alone, where there is no ACL. Other groups of the caller are not known here: where they could make a difference the answer is no. */
     private static boolean certainlyMayOpen(Call call, Inode i, int flags) {
         int wanted = switch (flags & Bytes.O_ACCMODE) {
@@ -327,7 +322,7 @@ final class Names {
                 throw new FsException(Errno.EEXIST);
             }
             Inode i = namespace.inode(home, ino);
-            if (i.nlink == 0) {
+            if (i.nlink == 0 && !v.linkable) {
                 throw new FsException(Errno.ENOENT);
             }
             if (i.nlink >= LINK_MAX) {
@@ -337,6 +332,9 @@ final class Names {
             long nowNs = node.realtimeNs();
             Dirent e = namespace.newEntry(d, newName, ino, i.type(), v.home);
             node.journal().add(d, e);
+            if (i.nlink == 0) {
+                openFiles.named(v, i);
+            }
             i.nlink++;
             i.ctimeNs = nowNs;
             node.journal().changed(home, i, true);

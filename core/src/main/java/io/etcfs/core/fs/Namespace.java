@@ -121,6 +121,38 @@ final class Namespace {
         }
     }
 
+    interface Initialiser {
+        void accept(Inode inode);
+    }
+
+    /** An inode of the directory's domain as it is born: its owner, mode and times. X of the directory is held, and there is a number for it. */
+    Inode newInode(Call call, Domain d, int mode, int umask, Initialiser init) throws FsException {
+        Inode dir = live(d);
+        node.space().requireStore();
+        node.inodeNumbers().require();
+        long ino = node.inodeNumbers().next();
+        boolean isDirectory = (mode & Inode.FORMAT_MASK) == Inode.DIRECTORY;
+        Inode i = new Inode(ino, isDirectory ? ino : d.id);
+        long nowNs = node.realtimeNs();
+        i.mode = mode;
+        i.uid = call.uid();
+        i.gid = call.gid();
+        if ((dir.mode & Inode.SET_GID) != 0) {
+            i.gid = dir.gid;
+            if (isDirectory) {
+                i.mode |= Inode.SET_GID;
+            }
+        }
+        Xattrs.inherit(dir, i, umask);
+        i.nlink = isDirectory ? 2 : 1;
+        i.atimeNs = nowNs;
+        i.mtimeNs = nowNs;
+        i.ctimeNs = nowNs;
+        i.btimeNs = nowNs;
+        init.accept(i);
+        return i;
+    }
+
     void touchDirectory(Domain d, Inode dir, long nowNs) {
         dir.mtimeNs = nowNs;
         dir.ctimeNs = nowNs;

@@ -260,6 +260,22 @@ final class OpenFiles {
         considerClosing(v);
     }
 
+    /** An inode that is born without a name, and open. Pinned like one that has lost its last: so it is freed whatever becomes of this node. */
+    void bornWithoutName(Vnode v, Inode inode, boolean linkable) {
+        node.journal().putOrphan(inode);
+        pin(v);
+        v.nameless = true;
+        v.linkable = linkable;
+    }
+
+    /** An inode without a name gets one in the open batch. This node's {@code open:} stays until it is closed. */
+    void named(Vnode v, Inode inode) {
+        node.journal().deleteOrphan(inode);
+        v.nameless = false;
+        v.linkable = false;
+        considerClosing(v);
+    }
+
     /** How many records at most, beside the inode's own and an orphan's, {@link #lastNameGone} changes. */
     int freeingKeys(Inode inode) {
         return Math.min(MAX_SPACE_KEYS, spaceKeys(inode.extents.all())) + Math.min(MAX_SPACE_KEYS, inode.extentRecords().size()) + inode.xattrs().size();

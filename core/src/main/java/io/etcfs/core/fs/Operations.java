@@ -103,6 +103,9 @@ public interface Operations {
 
     Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) throws FsException;
 
+    /** O_TMPFILE: as create, without a name. {@link #link} gives it one, unless {@code flags} have O_EXCL. */
+    Created tmpfile(Call call, long parent, int mode, int umask, int flags) throws FsException;
+
     /**
      * @param openFlags as of {@link #write}
      * @param scratch page-aligned memory of at least {@code size} + 8 KiB, into which the bytes are put

@@ -17,6 +17,7 @@ import java.util.Map;
 
 /** Renaming and exchanging names, which for directories needs to know what is above them. */
 final class Renames {
+    private static final int WHITEOUT_MODE = 0020000;
     private static final long REQUEST_NS = 5_000_000_000L;
 
     private final Node node;
@@ -44,7 +45,8 @@ final class Renames {
     void rename(Call call, long parent, byte[] name, long newParent, byte[] newName, int flags) throws FsException {
         Namespace.checkName(name);
         Namespace.checkName(newName);
-        if ((flags & ~(Operations.RENAME_NOREPLACE | Operations.RENAME_EXCHANGE)) != 0) {
+        if ((flags & ~(Operations.RENAME_NOREPLACE | Operations.RENAME_EXCHANGE | Operations.RENAME_WHITEOUT)) != 0
+                || (flags & Operations.RENAME_EXCHANGE) != 0 && flags != Operations.RENAME_EXCHANGE) {
             throw new FsException(Errno.EINVAL);
         }
         Ancestry[] known = {new Ancestry(0, 0, new HashMap<>())};
@@ -52,7 +54,7 @@ final class Renames {
             long missing;
             try {
                 node.waiting().run(call, namespace.holding(parent, newParent), a -> {
-                    attemptRename(a, parent, name, newParent, newName, flags, known);
+                    attemptRename(call, a, parent, name, newParent, newName, flags, known);
                     return null;
                 });
                 return;
@@ -77,7 +79,7 @@ final class Renames {
         }
     }
 
-    private void attemptRename(Attempt a, long parent, byte[] name, long newParent, byte[] newName, int flags, Ancestry[] known) throws FsException {
+    private void attemptRename(Call call, Attempt a, long parent, byte[] name, long newParent, byte[] newName, int flags, Ancestry[] known) throws FsException {
         namespace.directory(parent);
         namespace.directory(newParent);
         namespace.requireTwo(a, parent, newParent);
@@ -136,6 +138,11 @@ final class Renames {
         if (source.isDirectory() && parent != newParent && target == null && toDir.nlink >= Names.LINK_MAX) {
             throw new FsException(Errno.EMLINK);
         }
+        boolean whiteout = (flags & Operations.RENAME_WHITEOUT) != 0;
+        if (whiteout) {
+            node.space().requireStore();
+            node.inodeNumbers().require();
+        }
         if (replaced == null) {
             namespace.room(Namespace.ROOM);
         } else {
@@ -143,6 +150,7 @@ final class Renames {
         }
         long nowNs = node.realtimeNs();
         long batch = node.pipeline().openNumber();
+        Inode left = whiteout ? namespace.newInode(call, from, WHITEOUT_MODE, 0, x -> {}) : null;
         if (exchange) {
             node.journal().replace(from, source, new Dirent(source.name(), source.hash(), target.ino(), target.type(), target.home(), born(source, batch)));
             node.journal().replace(to, target, new Dirent(target.name(), target.hash(), source.ino(), source.type(), source.home(), born(target, batch)));
@@ -159,10 +167,10 @@ final class Renames {
                 } else {
                     namespace.dropLink(targetHome, replaced, nowNs);
                 }
-                node.journal().remove(from, source);
+                leave(from, source, left, batch);
             } else {
                 Dirent e = namespace.newEntry(to, newName, source.ino(), source.type(), source.home());
-                node.journal().remove(from, source);
+                leave(from, source, left, batch);
                 node.journal().add(to, e);
             }
             reparent(moved, fromDir, toDir, to.id);
@@ -180,6 +188,16 @@ final class Renames {
         if (moves) {
             ownMoves++;
         }
+    }
+
+    /** The old name goes, or, with RENAME_WHITEOUT, is another inode's now: a device 0/0, which hides the name in the layer below of an overlay. */
+    private void leave(Domain from, Dirent source, Inode whiteout, long batch) {
+        if (whiteout == null) {
+            node.journal().remove(from, source);
+            return;
+        }
+        node.journal().replace(from, source, new Dirent(source.name(), source.hash(), whiteout.ino, whiteout.type(), whiteout.home, born(source, batch)));
+        node.journal().born(from, whiteout);
     }
 
     /** Whether the name's key was there before the open batch does not change with what it names. */

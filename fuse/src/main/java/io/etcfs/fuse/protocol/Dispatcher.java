@@ -149,7 +149,8 @@ public final class Dispatcher {
             case LINK -> entry(x, operations.link(call, u64(x, 0), x.nodeId(), name(x, 8)));
             case OPEN -> x.succeed(Replies.opened(x.memory(), body(x),
                     operations.open(call, x.nodeId(), u32(x, 0), (u32(x, 4) & OPEN_KILL_SUIDGID) != 0)));
-            case CREATE -> create(x, call);
+            case CREATE -> created(x, operations.create(call, x.nodeId(), name(x, 16), u32(x, 4), u32(x, 8), u32(x, 0)));
+            case TMPFILE -> created(x, operations.tmpfile(call, x.nodeId(), u32(x, 4), u32(x, 8), u32(x, 0)));
             case READ -> read(x, call);
             case WRITE -> write(x, call);
             case STATFS -> x.succeed(Replies.statfs(x.memory(), body(x), operations.statfs(call)));
@@ -193,8 +194,6 @@ public final class Dispatcher {
             }
             case DESTROY -> x.succeed(0);
             case NOTIFY_REPLY -> { }
-            // ENOSYS would make the kernel never ask again.
-            case TMPFILE -> x.fail(Errno.EOPNOTSUPP);
             case GETLK -> x.succeed(Replies.lock(x.memory(), body(x), operations.getlk(call, x.nodeId(), u64(x, 0), lock(x))));
             case SETLK -> setlk(x, call, false);
             case SETLKW -> setlk(x, call, true);
@@ -255,8 +254,7 @@ public final class Dispatcher {
         x.succeed(0);
     }
 
-    private void create(Exchange x, Call call) throws FsException {
-        Created created = operations.create(call, x.nodeId(), name(x, 16), u32(x, 4), u32(x, 8), u32(x, 0));
+    private static void created(Exchange x, Created created) {
         int length = Replies.entry(x.memory(), body(x), created.entry());
         x.succeed(length + Replies.opened(x.memory(), body(x) + length, created.opened()));
     }

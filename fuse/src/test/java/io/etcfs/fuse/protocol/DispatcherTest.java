@@ -74,6 +74,8 @@ class DispatcherTest {
         check(Opcode.READLINK, "", "readlink " + NODE, "15000000 00000000" + UNIQUE + "'bytes'".replace("'bytes'", "6279746573"));
         check(Opcode.CREATE, "54535251 64636261 74737271 00000000 'name' 00", "create " + NODE + " \"name\" 0x61626364 0x71727374 0x51525354",
                 "a0000000 00000000" + UNIQUE + ENTRY + OPENED);
+        check(Opcode.TMPFILE, "54535251 64636261 74737271 00000000 '/' 00", "tmpfile " + NODE + " 0x61626364 0x71727374 0x51525354",
+                "a0000000 00000000" + UNIQUE + ENTRY + OPENED);
     }
 
     @Test
@@ -222,7 +224,6 @@ class DispatcherTest {
                 Opcode.COPY_FILE_RANGE, Opcode.COPY_FILE_RANGE_64, Opcode.SETUPMAPPING, Opcode.REMOVEMAPPING, Opcode.SYNCFS)) {
             check(opcode, "00".repeat(48), null, error(Errno.ENOSYS));
         }
-        check(Opcode.TMPFILE, "00".repeat(16), null, error(Errno.EOPNOTSUPP));
         check(Opcode.DESTROY, "", null, OK);
         check(Opcode.NOTIFY_REPLY, "00".repeat(40), null, "");
         assertEquals(error(Errno.ENOSYS).replace(" ", ""), new Message(4711, "").dispatch(new RecordedOperations()));

@@ -30,7 +30,20 @@ def hold():
     held.append(open(name(), 'rb'))
 
 
-calls = [write, write, write, hold,
+def unnamed():
+    f = open(os.open(directory(), os.O_TMPFILE | os.O_RDWR), 'r+b')
+    f.write(os.urandom(random.randrange(1, 100_000)))
+    if random.random() < 0.3:
+        os.fsync(f.fileno())
+    if random.random() < 0.5:
+        held.append(f)
+    if random.random() < 0.7:
+        # os.link does not follow.
+        if libc.linkat(-100, b'/proc/self/fd/%d' % f.fileno(), -100, os.fsencode(name()), 0x400) < 0:
+            raise OSError(ctypes.get_errno(), 'linkat')
+
+
+calls = [write, unnamed, write, write, hold,
          lambda: os.truncate(name(), random.randrange(400_000)),
          lambda: os.unlink(name()),
          lambda: os.unlink(name()),

@@ -241,8 +241,40 @@ def case_rename_noreplace_and_exchange(a, b):
     fails(errno.ENOENT, rename2, b + '/h', b + '/none', EXCHANGE)
     fails(errno.EINVAL, rename2, b + '/h', b + '/g', EXCHANGE | NOREPLACE)
     fails(errno.EINVAL, rename2, b + '/g', b + '/g/sub', EXCHANGE)
-    if OURS:
-        fails(errno.EINVAL, rename2, b + '/h', b + '/w', WHITEOUT)
+    fails(errno.EINVAL, rename2, b + '/h', b + '/g', EXCHANGE | WHITEOUT)
+
+
+def case_rename_whiteout(a, b):
+    def is_whiteout(path):
+        s = os.lstat(path)
+        eq((stat.S_ISCHR(s.st_mode), s.st_rdev, s.st_nlink, s.st_uid), (True, 0, 1, 0))
+
+    os.mkdir(a + '/d')
+    make(a + '/f', b'f')
+    ino = os.stat(b + '/f').st_ino
+    rename2(b + '/f', b + '/d/g', WHITEOUT)
+    eq((os.stat(a + '/d/g').st_ino, get(a + '/d/g'), sorted(os.listdir(a)), os.listdir(a + '/d')), (ino, b'f', ['d', 'f'], ['g']))
+    is_whiteout(a + '/f')
+    make(a + '/h', b'h')
+    rename2(b + '/d/g', b + '/h', WHITEOUT)
+    is_whiteout(a + '/d/g')
+    eq(get(a + '/h'), b'f')
+    rename2(a + '/h', a + '/i', WHITEOUT | NOREPLACE)
+    fails(errno.EEXIST, rename2, b + '/i', b + '/h', WHITEOUT | NOREPLACE)
+    is_whiteout(b + '/h')
+    os.mkdir(a + '/e')
+    make(b + '/e/x')
+    rename2(b + '/e', b + '/d/e', WHITEOUT)
+    is_whiteout(a + '/e')
+    eq((os.stat(a).st_nlink, os.stat(a + '/d').st_nlink, os.listdir(a + '/d/e')), (3, 3, ['x']))
+    for name in 'f', 'h', 'e', 'd/g':
+        os.unlink(a + '/' + name)
+    eq((sorted(os.listdir(b)), os.listdir(b + '/d')), (['d', 'i'], ['e']))
+    os.chmod(a, 0o777)
+    make(a + '/own')
+    os.chown(a + '/own', 1000, 1000)
+    as_user(lambda: rename2(b + '/own', b + '/moved', WHITEOUT))
+    eq((os.lstat(a + '/own').st_uid, stat.S_ISCHR(os.lstat(a + '/own').st_mode), os.stat(a + '/moved').st_uid), (1000, True, 1000))
 
 
 def case_a_replaced_file_lives_on_in_its_handles(a, b):
@@ -299,6 +331,27 @@ def case_hard_links(a, b):
     os.symlink('none', a + '/s')
     os.link(b + '/s', b + '/t', follow_symlinks=False)
     eq((os.readlink(a + '/t'), os.lstat(a + '/t').st_nlink), ('none', 2))
+
+
+def case_hard_links_up_to_the_limit(a, b):
+    if OURS and a == b:
+        return  # Takes 20 s, and the two nodes do the same and more.
+    make(a + '/f')
+    os.mkdir(a + '/d')
+    i = 1
+    try:
+        while i < 66_000:
+            os.link(a + '/f', a + '/d/%d' % i)
+            i += 1
+            if i % 500 == 0:
+                tick()
+    except OSError as e:
+        eq(e.errno, errno.EMLINK)
+    eq((i, os.stat(b + '/f').st_nlink), (65_000, 65_000))
+    fails(errno.EMLINK, os.link, b + '/f', b + '/g')
+    os.unlink(b + '/d/1')
+    os.link(b + '/f', b + '/g')
+    eq((os.stat(a + '/g').st_nlink, sum(1 for _ in os.scandir(a + '/d'))), (65_000, 64_998))
 
 
 def case_symlinks(a, b):
@@ -1549,17 +1602,87 @@ def case_a_directory_moved_on_the_other_node_is_moved_on(a, b):
             known(d + '/' + third + '/g', files)
 
 
+def case_a_file_of_16_tib(a, b):
+    last = (1 << 44) - 8192
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        eq(os.pwrite(fd, b'end', last), 3)
+        eq(os.pwrite(fd, b'begin', 0), 5)
+        os.ftruncate(fd, last + 4096)
+    with opened(b + '/f') as fd:
+        eq((os.fstat(fd).st_size, os.pread(fd, 4, last), os.pread(fd, 4, 1 << 43), os.pread(fd, 6, 0)), (last + 4096, b'end\0', bytes(4), b'begin\0'))
+        eq((os.lseek(fd, 4096, os.SEEK_DATA), os.lseek(fd, 0, os.SEEK_HOLE)), (last, 4096))
+        check(os.fstat(fd).st_blocks < 100, 'blocks')
+        os.ftruncate(fd, 4096)
+    fails(errno.EFBIG, os.truncate, a + '/f', (1 << 44) + 4096)
+    eq((os.stat(a + '/f').st_size, get(a + '/f')), (4096, b'begin' + bytes(4091)))
+
+
+def give_name(fd, path):
+    libcall(libc.linkat(AT_FDCWD, b'/proc/self/fd/%d' % fd, AT_FDCWD, os.fsencode(path), 0x400))
+
+
 def case_tmpfile(a, b):
-    try:
-        fd = os.open(a, os.O_TMPFILE | os.O_RDWR, 0o600)
-    except OSError as e:
-        check(OURS and e.errno in (errno.EOPNOTSUPP, errno.EISDIR), 'O_TMPFILE:', e)
-        return
+    os.mkdir(a + '/d')
+    before = times(b + '/d')
+    fd = os.open(a + '/d', os.O_TMPFILE | os.O_RDWR, 0o640)
     os.write(fd, b'unnamed')
-    eq((os.listdir(b), os.fstat(fd).st_nlink), ([], 0))
-    libcall(libc.linkat(AT_FDCWD, b'/proc/self/fd/%d' % fd, AT_FDCWD, os.fsencode(a + '/named'), 0x400))
+    s = os.fstat(fd)
+    eq((os.listdir(b + '/d'), s.st_nlink, stat.S_IMODE(s.st_mode), s.st_size, times(b + '/d')), ([], 0, 0o640, 7, before))
+    with opened('/proc/self/fd/%d' % fd, os.O_RDONLY) as again:
+        eq(os.read(again, 10), b'unnamed')
+    # Also after its directory was used elsewhere.
+    make(b + '/d/x')
+    os.write(fd, b' file')
+    give_name(fd, a + '/named')
+    eq((get(b + '/named'), os.stat(b + '/named').st_nlink, os.stat(b + '/named').st_ino, os.fstat(fd).st_nlink), (b'unnamed file', 1, s.st_ino, 1))
+    os.write(fd, b', named')
+    eq(get(b + '/named'), b'unnamed file, named')
+    give_name(fd, a + '/d/twice')
+    eq(os.stat(b + '/named').st_nlink, 2)
+    os.unlink(b + '/named')
+    os.unlink(b + '/d/twice')
+    os.pwrite(fd, b'U', 0)
+    # Once it has lost them all it gets no other.
+    fails(errno.ENOENT, give_name, fd, a + '/named')
+    eq((os.fstat(fd).st_nlink, os.pread(fd, 3, 0)), (0, b'Unn'))
     os.close(fd)
-    eq((get(b + '/named'), os.stat(b + '/named').st_nlink), (b'unnamed', 1))
+    eq((os.listdir(a), os.listdir(b + '/d')), (['d'], ['x']))
+    fd = os.open(a, os.O_TMPFILE | os.O_WRONLY | os.O_EXCL, 0o600)
+    fails(errno.ENOENT, give_name, fd, a + '/named')
+    os.close(fd)
+    # Its directory can go while it is there.
+    fd = os.open(a + '/d', os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.write(fd, b'stays')
+    os.unlink(b + '/d/x')
+    os.rmdir(b + '/d')
+    eq(os.pread(fd, 9, 0), b'stays')
+    give_name(fd, a + '/kept')
+    os.close(fd)
+    eq((get(b + '/kept'), os.stat(b + '/kept').st_nlink), (b'stays', 1))
+    fails(errno.ENOENT, os.open, a + '/none', os.O_TMPFILE | os.O_RDWR)
+    fails((errno.ENOTDIR, errno.EISDIR), os.open, a + '/kept', os.O_TMPFILE | os.O_RDWR)
+    os.chmod(a, 0o755)
+    as_user(lambda: fails(errno.EACCES, os.open, a, os.O_TMPFILE | os.O_RDWR))
+    os.mkdir(a + '/e')
+    os.setxattr(a + '/e', DEFAULT, acl('UO7 U7:1000 GO5 M7 O0'))
+    fd = os.open(b + '/e', os.O_TMPFILE | os.O_RDWR, 0o666)
+    give_name(fd, b + '/e/f')
+    os.close(fd)
+    eq((mode(a + '/e/f'), acl_text(a + '/e/f')), (0o660, 'UO6 U7:1000 GO5 M6 O0'))
+
+
+def case_space_of_files_without_a_name_comes_back(a, b):
+    with opened(a + '/all-nodes', os.O_CREAT | os.O_RDWR):
+        pass
+    before = free(a)
+    fds = [os.open(p, os.O_TMPFILE | os.O_RDWR) for p in (a, b) * 5]
+    for fd in fds:
+        os.write(fd, bytes(1 << 20))
+        os.fsync(fd)
+    soon(10, lambda: free(a) <= before - (9 << 20), 'space is not taken', before, free(a))
+    for fd in fds:
+        os.close(fd)
+    soon(20, lambda: free(a) >= before - (1 << 20), 'space does not come back', before, free(a))
 
 
 def run_all():

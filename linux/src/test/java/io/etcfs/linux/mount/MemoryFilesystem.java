@@ -289,6 +289,11 @@ final class MemoryFilesystem implements Operations {
     }
 
     @Override
+    public Created tmpfile(Call call, long parent, int mode, int umask, int flags) throws FsException {
+        throw new FsException(Errno.EOPNOTSUPP);
+    }
+
+    @Override
     public Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) throws FsException {
         before.operation("create", call, parent, null);
         return new Created(make(call, parent, name, S_IFREG | mode & ~umask & 07777), new Opened(nextHandle(), 0));
