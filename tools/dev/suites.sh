@@ -12,6 +12,30 @@ need_suites() {
     ETCFS_SUITE_FSX=$(need_crate fsx $FSX_VERSION) || die "fsx could not be built; see above"
     export ETCFS_SUITE_PJDFSTEST ETCFS_SUITE_FSX
   fi
+  if can_build_posixtest; then
+    ETCFS_SUITE_POSIXTEST=$(need_posixtest) || die "posixtest could not be built; see above"
+    export ETCFS_SUITE_POSIXTEST
+  fi
+}
+
+can_build_posixtest() {
+  command -v go >/dev/null || { say "no go: posixtest of go-fuse is skipped (install Go 1.23 or newer to have it)"; return 1; }
+}
+
+# Named after its sources: another version is another program.
+need_posixtest() { # prints the path of the program
+  local sum program
+  sum=$(cat "$ROOT"/tools/posixtest/* | sha256sum)
+  program=$CACHE/posixtest-${sum:0:16}
+  mkdir -p "$CACHE"
+  (
+    flock 8
+    if [ -x "$program" ]; then exit 0; fi
+    say "building posixtest once, into $program"
+    cd "$ROOT/tools/posixtest"
+    CGO_ENABLED=0 GOFLAGS=-mod=readonly go test -c -o "$program.part" . >&2 </dev/null 8>&- && mv "$program.part" "$program"
+  ) 8>"$CACHE/.posixtest-lock" || return 1
+  printf '%s\n' "$program"
 }
 
 can_build_crates() {
