@@ -83,6 +83,45 @@ class FsckTest {
         return new ArrayList<>(cluster.etcfsctl("fsck").lines().filter(l -> l.contains("owner_left")).toList());
     }
 
+    /** Opened with O_TMPFILE and still open when the daemon is killed: freed when the node is back. Those that got a name stay. */
+    @Test
+    void filesWithoutANameGoWithACrash(DevCluster cluster) throws Exception {
+        String directory = "unnamed";
+        Crew.run(cluster, Duration.ofSeconds(20), "prepare", "os.mkdir(HERE)\n", cluster.mount(2).resolve(directory), "");
+        try (Crew crew = new Crew(cluster)) {
+            Crew.Child child = crew.add("open", """
+                    held = []
+                    for i in range(30):
+                        fd = os.open(HERE, os.O_TMPFILE | os.O_RDWR)
+                        held.append(fd)
+                        os.write(fd, os.urandom(50_000))
+                        if i % 3 == 0 and libc.linkat(-100, b'/proc/self/fd/%d' % fd, -100, os.fsencode(HERE + '/%d' % i), 0x400) < 0:
+                            raise OSError(ctypes.get_errno(), 'linkat')
+                        os.fsync(fd)
+                        tick()
+                    time.sleep(60)
+                    """, cluster.mount(1).resolve(directory), "");
+            crew.start();
+            child.awaitTicks(29, Duration.ofSeconds(30));
+            // Others may be on their way out after another test.
+            assertTrue(orphans(cluster) >= 20, "only " + orphans(cluster) + " orphans");
+            cluster.kill(1);
+        }
+        cluster.remount(1);
+        long end = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+        while (orphans(cluster) > 0 && System.nanoTime() < end) {
+            Thread.sleep(100);
+        }
+        assertEquals(0, orphans(cluster));
+        assertClean(cluster);
+        Crew.run(cluster, Duration.ofSeconds(20), "names", "check(sorted(os.stat(HERE + '/%d' % i).st_size for i in range(0, 30, 3)) == [50_000] * 10 and len(os.listdir(HERE)) == 10)\n",
+                cluster.mount(2).resolve(directory), "");
+    }
+
+    private static long orphans(DevCluster cluster) {
+        return cluster.keys("orphan:").lines().filter(l -> !l.isBlank()).count();
+    }
+
     @Test
     void plantedRecordsAreFoundAndNoMoreOnceTheyAreGone(DevCluster cluster) {
         assertClean(cluster);
