@@ -29,7 +29,6 @@ class BrokenRulesTest {
         return Stream.of(
                 Arguments.of(Fault.HANDOVER_BEFORE_PUBLISH, Set.of()),
                 Arguments.of(Fault.CACHE_KEPT_AFTER_RECALL, Set.of()),
-                Arguments.of(Fault.REPLY_NOT_AWAITED, Set.of(Kind.BUSY_DAEMON)),
                 Arguments.of(Fault.APPEND_PLACED_BY_KERNEL, Set.of(Kind.SLOW_KERNEL)),
                 Arguments.of(Fault.NO_SESSION_COMPARE, Set.of(Kind.PAUSE, Kind.ETCD_STOPS)),
                 Arguments.of(Fault.NO_GENERATION_COMPARE, Set.of(Kind.FENCED, Kind.SLOW_WATCHES)),
