@@ -1,6 +1,7 @@
 package io.etcfs.core.domain;
 
 import io.etcfs.core.fault.Fault;
+import io.etcfs.core.file.Extent;
 import io.etcfs.core.record.proto.SessionRef;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
@@ -140,6 +141,11 @@ public final class Domain {
      */
     public boolean namesCanBeDropped() {
         return !grantedTooMany && (namespaceWaiters == 0 || grantedNames.isEmpty() || Fault.NOTIFY_WITHOUT_LIMIT.on());
+    }
+
+    /** In place: no holder of an earlier epoch can be writing there any more, nor can anybody have been told that the blocks stay as they are. */
+    public boolean mayOverwrite(Extent e) {
+        return e.epoch() == epoch || Fault.EPOCH_IGNORED.on();
     }
 
     public void clearContents() {

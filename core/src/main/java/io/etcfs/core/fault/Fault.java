@@ -63,6 +63,22 @@ public enum Fault {
     TAKEN_BEFORE_FLUSH,
     /** Shortening a file leaves what is behind its end valid. */
     VALID_NOT_LOWERED,
+    /** Blocks are overwritten in place whatever epoch they are of. */
+    EPOCH_IGNORED,
+    /** Blocks of an older epoch are shown where they are, while a holder that vanished may still overwrite them. */
+    SERVED_WITHOUT_COPY,
+    /** What was copied because a holder that vanished may still overwrite it is shown before the copy is published. */
+    COPY_SERVED_UNPUBLISHED,
+    /** Blocks are freed at once, while a holder that vanished may still write them. */
+    FREED_WHILE_SUSPECT,
+    /** A handover does not say who may still be writing. */
+    SUSPECTS_FORGOTTEN,
+    /** SHARED is taken from a holder that vanished. */
+    SHARED_FROM_VANISHED,
+    /** A write in place whose session ended is made again, whoever has been shown its bytes since. */
+    MADE_AGAIN_AFTER_OTHERS,
+    /** A new session is opened while writes of the one before are still on their way to the device. */
+    SESSION_OVER_WRITES,
     /** Blocks in another node's arena are forgotten, not passed on to be freed. */
     UNFREE_IGNORED,
     /** Owner records of removed directories stay where the session ended before the token was given back. */

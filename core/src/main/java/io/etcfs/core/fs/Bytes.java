@@ -40,7 +40,7 @@ final class Bytes {
         this.openFiles = openFiles;
         Contents contents = new Contents(node, openFiles);
         durability = new Durability(node);
-        reads = new Reads(node, contents);
+        reads = new Reads(node, contents, new Copies(node, openFiles, contents));
         writes = new Writes(node, openFiles, contents, durability);
         sizes = new Sizes(node, openFiles, contents, writes.mappings());
         holes = new Holes(node, openFiles, contents, writes);

@@ -53,8 +53,10 @@ final class Holes {
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         long end = offset + length;
         boolean whole = false;
+        long triedInEpoch = 0;
         while (!whole) {
             try (KeptToken kept = KeptToken.take(node, call, Waiting.NOTHING, vnode)) {
+                triedInEpoch = kept.againIn(triedInEpoch);
                 if (punch || zero) {
                     zeroEdges(call, vnode, offset, end);
                     removeWhole(call, kept, vnode, (offset + BLOCK - 1) / BLOCK, end / BLOCK);

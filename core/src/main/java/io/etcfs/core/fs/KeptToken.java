@@ -51,6 +51,19 @@ final class KeptToken implements AutoCloseable {
         });
     }
 
+    /**
+     * The epoch to pass when the change is made again, after {@code triedInEpoch}; 0: it is the first try.
+     *
+     * @throws FsException EIO: others have had the token since the last try, may have been shown a part of the change, and have written over it
+     */
+    long againIn(long triedInEpoch) throws FsException {
+        long epoch = node.monitor().with(() -> domain.epoch);
+        if (triedInEpoch != 0 && epoch != triedInEpoch && !Fault.MADE_AGAIN_AFTER_OTHERS.on()) {
+            throw new FsException(Errno.EIO);
+        }
+        return epoch;
+    }
+
     /** Whether it was kept all the time so far. */
     boolean unbroken() {
         return node.monitor().with(() -> Fault.STEPS_WITHOUT_TOKEN.on() || domain.held == Mode.EXCLUSIVE && node.session().live() && node.session().revision() == sessionRevision);

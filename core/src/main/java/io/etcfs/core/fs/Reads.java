@@ -22,15 +22,20 @@ final class Reads {
 
     private final Node node;
     private final Contents contents;
+    private final Copies copies;
 
-    Reads(Node node, Contents contents) {
+    Reads(Node node, Contents contents, Copies copies) {
         this.node = node;
         this.contents = contents;
+        this.copies = copies;
     }
 
     private record DeviceRead(long deviceBlock, long scratchOffset, long bytes) {}
 
     private record ReadPlan(Vnode vnode, List<DeviceRead> reads, int length, long validBytes, long sessionRevision, Map<Long, byte[]> side) {}
+
+    /** Instead of a plan: some of the blocks have to be copied before they can be shown. */
+    private static final ReadPlan COPY_FIRST = new ReadPlan(null, List.of(), 0, 0, 0, Map.of());
 
     MemorySegment read(Call call, long ino, long handle, long offset, int size, int openFlags, MemorySegment scratch) throws FsException {
         if (offset < 0) {
@@ -41,7 +46,11 @@ final class Reads {
         // Around the page cache it holds no page locked, and the cache can have its pages: a recall must not leave them out.
         Waiting.Held held = Bytes.cached(openFlags) ? Waiting.pages(vnode, offset, offset + size, false) : Waiting.NOTHING;
         while (true) {
-            ReadPlan plan = node.waiting().run(call, held, a -> planRead(vnode, offset, size, openFlags, scratch, base));
+            ReadPlan plan = node.waiting().run(call, held, a -> planRead(call, vnode, offset, size, openFlags, scratch, base));
+            if (plan == COPY_FIRST) {
+                copies.copy(call, held, vnode, offset / BLOCK, (offset + size + BLOCK - 1) / BLOCK);
+                continue;
+            }
             if (!plan.reads.isEmpty()) {
                 try {
                     for (DeviceRead r : plan.reads) {
@@ -67,7 +76,7 @@ final class Reads {
         }
     }
 
-    private ReadPlan planRead(Vnode v, long offset, int size, int openFlags, MemorySegment scratch, long base) throws FsException {
+    private ReadPlan planRead(Call call, Vnode v, long offset, int size, int openFlags, MemorySegment scratch, long base) throws FsException {
         Domain d = node.tokens().requireForData(v.home, Mode.SHARED);
         Inode i = contents.inode(d, v);
         if (v.changing || d.pagesClosed || node.monitor().nowNs() < v.changeWantedUntilNs) {
@@ -75,6 +84,15 @@ final class Reads {
         }
         int n = (int) Math.max(0, Math.min(size, i.size - offset));
         List<DeviceRead> reads = new ArrayList<>();
+        if (n > 0 && !d.suspects.isEmpty()) {
+            if (copies.needed(d, i, offset / BLOCK, (offset + n + BLOCK - 1) / BLOCK)) {
+                if (!call.mayWait()) {
+                    throw MustWait.INSTANCE;
+                }
+                return COPY_FIRST;
+            }
+            copies.requirePublished(d, i);
+        }
         if (n > 0) {
             long firstBlock = offset / BLOCK;
             long endBlock = (offset + n + BLOCK - 1) / BLOCK;

@@ -1,12 +1,13 @@
 package io.etcfs.core.fs;
 
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 
 /**
- * What has to be done now and then: idle tokens and inodes are given back above a bound, etcd's history is compacted by one node of the cluster, and a database that fills
+ * What has to be done now and then: idle tokens and inodes are given back above a bound, suspects that have ended are cleared, etcd's history is compacted by one node of the cluster, and a database that fills
  * up is noticed before it refuses everything (an etcd in NOSPACE alarm can't be left by deleting).
  */
 final class Upkeep {
@@ -47,6 +48,7 @@ final class Upkeep {
             }
             long now = node.monitor().nowNs();
             try {
+                node.tokens().clearSuspects();
                 if (now >= nextStatus) {
                     nextStatus = now + STATUS_NS;
                     watchSize(node.store().status(REQUEST_NS));
@@ -55,7 +57,7 @@ final class Upkeep {
                     nextCompaction = now + COMPACT_NS;
                     compact();
                 }
-            } catch (StoreUnavailableException | StoreRejectedException e) {
+            } catch (StoreUnavailableException | StoreRejectedException | DeviceException e) {
                 LOG.log(System.Logger.Level.DEBUG, "upkeep: {0}", e.getMessage());
             }
         }

@@ -32,6 +32,8 @@ final class WritePlan {
     boolean killPrivileges;
     /** All of it goes into blocks that the file has, in place, and nothing that they need is unpublished: durable once the device has it. */
     boolean bytesOnly;
+    /** The device accesses go to blocks that the file has, too. */
+    boolean overwrites;
     /** Whole blocks that go to the device at once. */
     long directFrom;
     long directTo;

@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Writing. A write is planned, which has no effect, so that it can be tried again; its device accesses are carried out without the monitor; it is completed by
@@ -38,6 +39,8 @@ final class Writes {
     private final Contents contents;
     private final Durability durability;
     private final Mappings mappings;
+    /** Requests that are to be made again by a thread that may wait, after bytes of theirs had reached blocks in place: by their number, the epoch of the blocks. */
+    private final Map<Long, Long> cutShort = new ConcurrentHashMap<>();
 
     Writes(Node node, OpenFiles openFiles, Contents contents, Durability durability) {
         this.node = node;
@@ -76,7 +79,13 @@ final class Writes {
         }
         // A page that is written back is whole: a recall has to wait for it, and it waits for no token.
         Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
-        return place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+        try {
+            return place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+        } finally {
+            if (call.mayWait() && !cutShort.isEmpty()) {
+                cutShort.remove(call.unique());
+            }
+        }
     }
 
     private static boolean appends(int openFlags, boolean fromPageCache) {
@@ -92,8 +101,10 @@ final class Writes {
         Where where = sync && !call.mayWait() ? Where.DEVICE_ALONE : sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES ? Where.DEVICE : Where.BATCH;
         long placedAt;
         boolean bytesOnly;
+        long triedInEpoch = cutShort.isEmpty() ? 0 : cutShort.getOrDefault(call.unique(), 0L);
         while (true) {
-            WritePlan plan = node.waiting().run(call, held, a -> planWrite(vnode, append ? -1 : offset, data, where, killPrivileges,
+            long before = triedInEpoch;
+            WritePlan plan = node.waiting().run(call, held, a -> planAgain(before, vnode, append ? -1 : offset, data, where, killPrivileges,
                     fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
             if (plan == WritePlan.SIDE_BUFFERED) {
                 return (int) n;
@@ -106,9 +117,17 @@ final class Writes {
             }
             placedAt = plan.offset;
             bytesOnly = plan.bytesOnly;
-            if (plan.complete || carryOut(call, plan)) {
-                break;
+            try {
+                if (plan.complete || carryOut(call, plan)) {
+                    break;
+                }
+            } catch (MustWait e) {
+                if (plan.overwrites) {
+                    cutShort.put(call.unique(), plan.domain.epoch);
+                }
+                throw e;
             }
+            triedInEpoch = plan.overwrites ? plan.domain.epoch : triedInEpoch;
         }
         if (append && node.monitor().with(() -> vnode.pagesCached)) {
             // The kernel may have placed the bytes elsewhere in its cache than where they are.
@@ -130,9 +149,13 @@ final class Writes {
             throws FsException {
         long n = data.byteSize();
         boolean append = appends(openFlags, fromPageCache);
+        long triedInEpoch = 0;
         while (true) {
             // Write-back never waits for the token: what it can't write goes to the side buffer.
             try (KeptToken kept = fromPageCache ? null : KeptToken.take(node, call, held, vnode)) {
+                if (kept != null) {
+                    triedInEpoch = kept.againIn(triedInEpoch);
+                }
                 int done = 0;
                 while (done < n) {
                     MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
@@ -154,6 +177,17 @@ final class Writes {
 
     /** Who writes: a system call; the kernel, pages of a shared mapping; this node, those from the side buffer. */
     enum Source { CALL, MAPPING, SIDE_BUFFER }
+
+    /**
+     * As {@link #planWrite}, after bytes of it may have reached blocks in place, under a session that ended. Others who had the token since may have been shown them, and
+     * have written over them: what was done once is not done again. 0: it is the first try.
+     */
+    private WritePlan planAgain(long triedInEpoch, Vnode v, long wantedOffset, MemorySegment bytes, Where where, boolean killPrivileges, Source source, boolean cached) throws FsException {
+        if (triedInEpoch != 0 && source == Source.CALL && !Fault.MADE_AGAIN_AFTER_OTHERS.on() && node.tokens().requireForData(v.home, Mode.EXCLUSIVE).epoch != triedInEpoch) {
+            throw new FsException(Errno.EIO);
+        }
+        return planWrite(v, wantedOffset, bytes, where, killPrivileges, source, cached);
+    }
 
     WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment bytes, Where where, boolean killPrivileges, Source source, boolean cached) throws FsException {
         if (source == Source.MAPPING && (!mappings.holdsExclusive(v) || !v.sideBuffer.isEmpty())) {
@@ -208,6 +242,7 @@ final class Writes {
         }
 
         p.bytesOnly = p.directFrom == first && p.directTo == end && planInPlace(p);
+        p.overwrites = p.bytesOnly;
         // Nothing was done yet. Once it was, it can't be handed over any more: made twice, others could see its bytes, then later ones, then its bytes again.
         if (where == Where.DEVICE_ALONE && !p.bytesOnly) {
             throw MustWait.INSTANCE;
@@ -233,8 +268,10 @@ final class Writes {
         List<long[]> wanted = new ArrayList<>();
         for (long b = p.zeroTail >= 0 ? p.zeroTail : first; b < end && !p.bytesOnly; b = b == p.zeroTail ? first : b + 1) {
             Extent e = Contents.mapped(i, b);
-            boolean inPlace = e != null && e.epoch() == d.epoch;
-            if (!inPlace) {
+            boolean inPlace = e != null && d.mayOverwrite(e);
+            if (inPlace) {
+                p.overwrites |= b >= p.directFrom && b < p.directTo;
+            } else {
                 frees |= e != null;
                 if (!wanted.isEmpty() && wanted.getLast()[1] == b) {
                     wanted.getLast()[1] = b + 1;
@@ -297,7 +334,7 @@ final class Writes {
         }
         for (long b = p.directFrom; b < p.directTo; ) {
             Extent e = Contents.mapped(i, b);
-            if (e == null || e.unwritten() || e.epoch() != p.domain.epoch) {
+            if (e == null || e.unwritten() || !p.domain.mayOverwrite(e)) {
                 p.directRuns.clear();
                 return false;
             }
@@ -446,7 +483,7 @@ final class Writes {
         Map<Long, MemorySegment> old = new HashMap<>(p.fetched);
         for (long b : partialBlocks(p, first, end, offset, n)) {
             Extent e = Contents.mapped(i, b);
-            if (e != null && !e.unwritten() && b * BLOCK < i.valid && e.epoch() != p.domain.epoch) {
+            if (e != null && !e.unwritten() && b * BLOCK < i.valid && !p.domain.mayOverwrite(e)) {
                 DirtyBlocks.Block held = dirty.get(Contents.deviceBlock(e, b));
                 if (held != null) {
                     old.put(b, MemorySegment.ofArray(held.bytes().toArray(ValueLayout.JAVA_BYTE)));

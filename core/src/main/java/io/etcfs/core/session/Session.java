@@ -422,7 +422,9 @@ public final class Session {
             monitor.unlock();
         }
         listener.sessionLost();
-        listener.awaitDeviceQuiet();
+        if (!Fault.SESSION_OVER_WRITES.on()) {
+            listener.awaitDeviceQuiet();
+        }
         Repeated noSession = new Repeated();
         while (true) {
             if (closing) {

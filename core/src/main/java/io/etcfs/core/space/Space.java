@@ -220,15 +220,16 @@ public final class Space {
 
     /** Extents left the domain's files in the open batch; no device access to them is under way. */
     public void free(List<Extent> extents, Domain domain) {
+        List<SessionRef> suspects = Fault.FREED_WHILE_SUSPECT.on() ? List.of() : domain.suspects;
         List<Run> own = new ArrayList<>();
         for (Extent e : extents) {
             for (Run run : arenas.split(new Run(e.deviceBlock(), e.length()))) {
                 pipeline.dirty().forget(run.firstBlock(), run.length(), pipeline.openNumber());
-                if (arenas.owning(run.firstBlock()) != null && domain.suspects.isEmpty()) {
+                if (arenas.owning(run.firstBlock()) != null && suspects.isEmpty()) {
                     arenas.dereference(run);
                     own.add(run);
                 } else {
-                    unfree(run, domain.suspects);
+                    unfree(run, suspects);
                 }
             }
         }

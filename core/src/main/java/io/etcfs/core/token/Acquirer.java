@@ -8,7 +8,6 @@ import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
-import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.record.proto.Want;
 import io.etcfs.core.session.Guard;
 import io.etcfs.core.session.Session;
@@ -47,8 +46,9 @@ final class Acquirer {
     private final TokenRecords records;
     private final Recaller recaller;
     private long acquires;
-    /** By node: up to this session, all that vanished holders wrote is durable. */
+    /** By node: up to this session, all that vanished holders had written when they vanished is durable; and all that they ever wrote. */
     private final Map<String, Long> flushed = new HashMap<>();
+    private final Map<String, Long> flushedInTheEnd = new HashMap<>();
 
     Acquirer(Tokens tokens, Parts parts, TokenRecords records, Recaller recaller) {
         this.tokens = tokens;
@@ -131,13 +131,13 @@ final class Acquirer {
                     monitor.pause(50_000_000L);
                     continue;
                 }
-                Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen.owner()));
+                Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen));
                 if (takesFromVanished(decision, wanted) && noLongerIfAhead(d)) {
                     break;
                 }
                 Grant.Seen before = seen;
                 seen = null;
-                if (decision instanceof Grant.Ask ask && ask.vanished() != null && !durable(ask.vanished())) {
+                if (decision instanceof Grant.Ask ask && !ask.left().isEmpty() && !durable(ask.left())) {
                     monitor.pause(RETRY_NS);
                     continue;
                 }
@@ -165,7 +165,7 @@ final class Acquirer {
                         }
                         awaitEvents(d, events, RETRY_NS);
                     }
-                    case Grant.Ask(Mode mode, Owner owner, SessionRef vanished) -> {
+                    case Grant.Ask(Mode mode, Owner owner, List<Grant.Left> left) -> {
                         if (!polite(before, mode)) {
                             awaitEvents(d, events, Recaller.MIN_HOLD_NS);
                             // Only once: wants of waiters that stopped waiting must not hold others up.
@@ -200,25 +200,34 @@ final class Acquirer {
     }
 
     private static boolean takesFromVanished(Grant.Decision decision, Mode wanted) {
-        return decision instanceof Grant.Grace || decision instanceof Grant.Ask(Mode mode, Owner owner, SessionRef vanished) && mode != wanted;
+        return decision instanceof Grant.Grace || decision instanceof Grant.Ask(Mode mode, Owner owner, List<Grant.Left> left) && mode != wanted;
     }
 
     /**
-     * Sees to it that whatever the vanished holder has written is durable: it may be in the device's cache only, and whoever takes the token has written nothing that
-     * would make its own fsync flush that. Before anybody else can be shown it; its session is gone, so its writes have ended. False: the device failed.
+     * Sees to it that whatever those wrote is durable: it may be in the device's cache only, and whoever takes the token has written nothing that would make its own
+     * fsync flush that. Before anybody else can be shown it. What one that may still be writing writes after this is copied before it is shown; what it wrote until
+     * it is known to have ended is flushed again then. False: the device failed.
      */
-    private boolean durable(SessionRef vanished) {
-        if (Fault.TAKEN_BEFORE_FLUSH.on() || monitor.with(() -> flushed.getOrDefault(vanished.getNode(), 0L) >= vanished.getSession())) {
+    private boolean durable(List<Grant.Left> left) {
+        if (Fault.TAKEN_BEFORE_FLUSH.on() || monitor.with(() -> left.stream().allMatch(this::isDurable))) {
             return true;
         }
         try {
             pipeline.flushWhatOthersWrote();
         } catch (DeviceException e) {
-            LOG.log(System.Logger.Level.ERROR, "device flush failed, nothing is taken from {0}: {1}", vanished.getNode(), e.getMessage());
+            LOG.log(System.Logger.Level.ERROR, "device flush failed, nothing is taken from holders that vanished: {0}", e.getMessage());
             return false;
         }
-        monitor.with(() -> flushed.merge(vanished.getNode(), vanished.getSession(), Math::max));
+        monitor.with(() -> {
+            left.forEach(l -> (l.ended() ? flushedInTheEnd : flushed).merge(l.session().getNode(), l.session().getSession(), Math::max));
+            return null;
+        });
         return true;
+    }
+
+    private boolean isDurable(Grant.Left l) {
+        Map<String, Long> upTo = l.ended() ? flushedInTheEnd : flushed;
+        return upTo.getOrDefault(l.session().getNode(), 0L) >= l.session().getSession();
     }
 
     /** True: nobody waits for it, and it is not wanted any more. */

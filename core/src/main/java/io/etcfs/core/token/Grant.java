@@ -1,6 +1,7 @@
 package io.etcfs.core.token;
 
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.SessionRef;
 import java.util.ArrayList;
@@ -49,11 +50,18 @@ final class Grant {
     /** Nothing may be taken from a holder that vanished in the same outage as we did, until it had time to take back. */
     record Grace() implements Decision {}
 
-    /** Ask for it. {@code owner} is what to put with an EXCLUSIVE token; {@code vanished} the holder that it is taken from without having been given up, or null. */
-    record Ask(Mode mode, Owner owner, SessionRef vanished) implements Decision {}
+    /** A session under which the device may have been written to, and whether a newer one of its node shows that all such writes have ended. */
+    record Left(SessionRef session, boolean ended) {}
 
     /**
-     * @param newestSessions of nodes that are among the suspects, as far as read: a newer session clears older suspects of that node
+     * Ask for it. {@code owner} is what to put with an EXCLUSIVE token; {@code left} the holder that it is taken from without having been given up, and the
+     * suspects that are suspects no more.
+     */
+    record Ask(Mode mode, Owner owner, List<Left> left) implements Decision {}
+
+    /**
+     * @param newestSessions of the owner's node and of those among the suspects, as far as read: a newer session clears older ones of that node, as it is opened
+     *                       only when all device writes under them have ended
      */
     static Decision decide(Seen seen, Mode wanted, Mode held, String node, long session, long lease, long generation, boolean inGrace,
             Map<String, Long> newestSessions) {
@@ -68,7 +76,8 @@ final class Grant {
         for (LockSeen l : seen.locks()) {
             holderAlive |= l.exclusive();
         }
-        Mode mode = wanted == Mode.SHARED && vanished && !holderAlive ? Mode.EXCLUSIVE : wanted;
+        // Whatever is shown first has to be what stays: only who holds it EXCLUSIVE can see to that.
+        Mode mode = wanted == Mode.SHARED && vanished && !holderAlive && !Fault.SHARED_FROM_VANISHED.on() ? Mode.EXCLUSIVE : wanted;
         if (mode == Mode.SHARED && ownS != null && ownS.leaseId() == lease && held == Mode.NONE) {
             return new Adopt(Mode.SHARED, ownS.modRevision());
         }
@@ -83,24 +92,35 @@ final class Grant {
             return new Grace();
         }
         if (mode == Mode.SHARED) {
-            return new Ask(mode, null, null);
+            return new Ask(mode, null, List.of());
         }
         List<SessionRef> suspects = new ArrayList<>();
+        List<Left> left = new ArrayList<>();
         if (owner != null) {
             for (SessionRef s : owner.getSuspectsList()) {
-                Long newest = newestSessions.get(s.getNode());
-                boolean cleared = newest != null && newest > s.getSession() || s.getNode().equals(node) && s.getSession() < session;
-                if (!cleared) {
+                if (hasEnded(s, node, session, newestSessions)) {
+                    left.add(new Left(s, true));
+                } else {
                     suspects.add(s);
                 }
             }
-            if (foreignVanished) {
-                suspects.add(SessionRef.newBuilder().setNode(owner.getNode()).setSession(owner.getSession()).build());
+            if (vanished) {
+                SessionRef last = SessionRef.newBuilder().setNode(owner.getNode()).setSession(owner.getSession()).build();
+                boolean ended = hasEnded(last, node, session, newestSessions);
+                left.add(new Left(last, ended));
+                if (!ended) {
+                    suspects.add(last);
+                }
             }
         }
-        // Epochs are revisions of etcd: a taker's is the one its reading was made at.
+        // Epochs are revisions of etcd: a taker's is the one its reading was made at. Raised also where the holder's writes have ended: it may make one of them again, and
+        // has to learn that others have been shown the first.
         long epoch = owner == null || foreignVanished ? seen.revision() : owner.getEpoch();
-        return new Ask(mode, Owner.newBuilder().setNode(node).setSession(session).setGeneration(generation).setEpoch(epoch).addAllSuspects(suspects).build(),
-                vanished ? SessionRef.newBuilder().setNode(owner.getNode()).setSession(owner.getSession()).build() : null);
+        return new Ask(mode, Owner.newBuilder().setNode(node).setSession(session).setGeneration(generation).setEpoch(epoch).addAllSuspects(suspects).build(), left);
+    }
+
+    private static boolean hasEnded(SessionRef s, String node, long session, Map<String, Long> newestSessions) {
+        Long newest = newestSessions.get(s.getNode());
+        return newest != null && newest > s.getSession() || s.getNode().equals(node) && s.getSession() < session;
     }
 }

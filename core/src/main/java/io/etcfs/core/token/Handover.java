@@ -3,10 +3,12 @@ package io.etcfs.core.token;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.pipeline.Rider;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Lock;
 import io.etcfs.core.record.proto.Owner;
+import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.store.Compare;
 import io.etcfs.core.store.Key;
@@ -68,7 +70,7 @@ final class Handover implements Rider {
         Key ownX = keys.lockExclusive(res, node);
         Key ownS = keys.lockShared(res, node);
         Owner givenUp = Owner.newBuilder().setNode(node).setSession(session.revision()).setGeneration(session.generation()).setEpoch(domain.epoch)
-                .addAllSuspects(domain.suspects).setGivenUp(true).build();
+                .addAllSuspects(suspects()).setGivenUp(true).build();
         List<Op> ops = new ArrayList<>();
         if (keepShared) {
             ops.add(Op.delete(ownX));
@@ -105,7 +107,7 @@ final class Handover implements Rider {
         if (from == Mode.SHARED) {
             compares.add(Compare.modRevision(keys.owner(res), domain.ownerRevision));
         }
-        Owner next = Owner.newBuilder().setNode(w.node()).setSession(w.session()).setGeneration(w.generation()).setEpoch(domain.epoch).addAllSuspects(domain.suspects).build();
+        Owner next = Owner.newBuilder().setNode(w.node()).setSession(w.session()).setGeneration(w.generation()).setEpoch(domain.epoch).addAllSuspects(suspects()).build();
         if (domain.epoch == 0) {
             // A domain that nobody ever held EXCLUSIVE has no epoch yet: the waiter takes it itself.
             return alone;
@@ -115,6 +117,10 @@ final class Handover implements Rider {
                         Op.put(keys.owner(res), next.toByteArray())),
                 alone)));
         return ops;
+    }
+
+    private List<SessionRef> suspects() {
+        return Fault.SUSPECTS_FORGOTTEN.on() ? List.of() : domain.suspects;
     }
 
     static byte[] lock(long session) {

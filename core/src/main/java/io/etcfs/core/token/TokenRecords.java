@@ -8,7 +8,6 @@ import io.etcfs.core.domain.Mode;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Remainder;
-import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.record.proto.Want;
 import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.store.Key;
@@ -26,6 +25,8 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 
 /** What etcd has of a token, and of the domain that it covers: read, and decoded. Without the monitor. */
 final class TokenRecords {
@@ -85,19 +86,30 @@ final class TokenRecords {
         return want.getKind() == Want.Kind.EXCLUSIVE ? Mode.EXCLUSIVE : Mode.SHARED;
     }
 
-    /** Suspects are cleared by a newer session of their node: which sessions there are now. */
-    Map<String, Long> newestSessions(Owner owner) {
+    /** Suspects, and a holder that vanished, are cleared by a newer session of their node: which sessions there are now. */
+    Map<String, Long> newestSessions(Grant.Seen seen) {
+        if (seen.owner() == null) {
+            return Map.of();
+        }
+        Set<String> nodes = new TreeSet<>();
+        seen.owner().getSuspectsList().forEach(s -> nodes.add(s.getNode()));
+        if (!seen.owner().getGivenUp() && seen.locks().stream().noneMatch(Grant.LockSeen::exclusive)) {
+            nodes.add(seen.owner().getNode());
+        }
+        return newestSessions(nodes);
+    }
+
+    /** Which sessions the nodes have now, as far as they have any and etcd answers. */
+    Map<String, Long> newestSessions(Set<String> nodes) {
         Map<String, Long> newest = new HashMap<>();
-        if (owner != null) {
-            for (SessionRef s : owner.getSuspectsList()) {
-                try {
-                    KeyValue kv = store.range(keys.session(s.getNode()), null, 0, false, 0, Tokens.REQUEST_NS).only();
-                    if (kv != null) {
-                        newest.put(s.getNode(), kv.createRevision());
-                    }
-                } catch (StoreUnavailableException | StoreRejectedException e) {
-                    LOG.log(System.Logger.Level.DEBUG, "session of {0} not read: {1}", s.getNode(), e.getMessage());
+        for (String name : nodes) {
+            try {
+                KeyValue kv = store.range(keys.session(name), null, 0, false, 0, Tokens.REQUEST_NS).only();
+                if (kv != null) {
+                    newest.put(name, kv.createRevision());
                 }
+            } catch (StoreUnavailableException | StoreRejectedException e) {
+                LOG.log(System.Logger.Level.DEBUG, "session of {0} not read: {1}", name, e.getMessage());
             }
         }
         return newest;

@@ -2,11 +2,14 @@ package io.etcfs.core.token;
 
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fault.Rare;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.store.MetadataStore;
 import java.util.ArrayList;
@@ -14,7 +17,9 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 
 /**
  * The tokens of this node: getting them, giving them on when others want them, losing and taking them back.
@@ -47,6 +52,7 @@ public final class Tokens {
     private final Keys keys;
     private final String node;
     private final long maxCachedBytes;
+    private final TokenRecords records;
     private final Recaller recaller;
     private final Acquirer acquirer;
     private final OwnersLeft ownersLeft;
@@ -70,7 +76,7 @@ public final class Tokens {
         this.keys = keys;
         this.node = node;
         Parts parts = new Parts(monitor, store, new Convoy(monitor, store), new Convoy(monitor, store), tasks, session, pipeline, keys, node);
-        TokenRecords records = new TokenRecords(parts);
+        records = new TokenRecords(parts);
         recaller = new Recaller(this, parts);
         acquirer = new Acquirer(this, parts, records, recaller);
         ownersLeft = new OwnersLeft(parts);
@@ -382,6 +388,51 @@ public final class Tokens {
         } finally {
             monitor.unlock();
         }
+    }
+
+    // ---- suspects
+
+    /**
+     * Clears suspects of domains that are held: those of whose node there is a newer session. What they wrote is made durable before, as whoever is shown it may have nothing
+     * of its own to flush. Asks etcd and the device; without the monitor.
+     */
+    public void clearSuspects() throws DeviceException {
+        Map<String, Long> newest = records.newestSessions(monitor.with(this::suspectNodes));
+        if (!monitor.with(() -> anyEnded(newest))) {
+            return;
+        }
+        if (!Fault.TAKEN_BEFORE_FLUSH.on()) {
+            pipeline.flushWhatOthersWrote();
+        }
+        monitor.lock();
+        try {
+            for (Domain d : domains.values()) {
+                if (!d.suspects.isEmpty()) {
+                    d.suspects = d.suspects.stream().filter(s -> !ended(s, newest)).toList();
+                }
+            }
+            monitor.changed();
+        } finally {
+            monitor.unlock();
+        }
+    }
+
+    private Set<String> suspectNodes() {
+        Set<String> nodes = new TreeSet<>();
+        for (Domain d : domains.values()) {
+            if (d.held != Mode.NONE) {
+                d.suspects.forEach(s -> nodes.add(s.getNode()));
+            }
+        }
+        return nodes;
+    }
+
+    private boolean anyEnded(Map<String, Long> newest) {
+        return domains.values().stream().anyMatch(d -> d.suspects.stream().anyMatch(s -> ended(s, newest)));
+    }
+
+    private static boolean ended(SessionRef suspect, Map<String, Long> newest) {
+        return newest.getOrDefault(suspect.getNode(), 0L) > suspect.getSession();
     }
 
     // ---- losing and taking back

@@ -22,6 +22,8 @@ public final class MemoryDevice implements BlockDevice {
     private final ReentrantLock lock = new ReentrantLock();
     /** Runs before each read, with its offset: a test makes the device slow. */
     public volatile LongConsumer beforeRead = offset -> {};
+    /** Runs before each write takes effect, with its offset: a test keeps it on its way. */
+    public volatile LongConsumer beforeWrite = offset -> {};
 
     public MemoryDevice(long sizeBytes) {
         cache = Arena.ofAuto().allocate(sizeBytes, BLOCK_BYTES);
@@ -57,6 +59,7 @@ public final class MemoryDevice implements BlockDevice {
     @Override
     public void write(long offsetBytes, MemorySegment source) throws DeviceException {
         check(offsetBytes, source);
+        beforeWrite.accept(offsetBytes);
         lock.lock();
         try {
             cache.asSlice(offsetBytes, source.byteSize()).copyFrom(source);
