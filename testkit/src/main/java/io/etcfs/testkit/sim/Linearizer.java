@@ -80,7 +80,7 @@ final class Linearizer {
             // Those with a known answer first: an unknown one is taken in where nothing else helps.
             for (int i = done.nextClearBit(0); i < ops.size(); i = done.nextClearBit(i + 1)) {
                 Op op = ops.get(i);
-                if (op.called > firstReturn || op.unknown() != (pass == 1)) {
+                if (op.called > firstReturn || op.unknown() != (pass == 1) || op.unknown() && tooLate(op, done)) {
                     continue;
                 }
                 done.set(i);
@@ -93,6 +93,11 @@ final class Linearizer {
             }
         }
         return false;
+    }
+
+    /** Something was done already that was called when it could not be carried out any more. */
+    private boolean tooLate(Op op, BitSet done) {
+        return op.settledFrom != Long.MAX_VALUE && done.stream().anyMatch(i -> ops.get(i).called >= op.settledFrom);
     }
 
     /** The states that it may lead to: one or none, but for an inode of which nobody knows the number. */

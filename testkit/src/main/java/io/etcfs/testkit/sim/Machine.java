@@ -41,6 +41,15 @@ final class Machine {
 
     /** Mounts, on a thread of the daemon's: {@link #up} says when it is done. */
     void mount() {
+        if (!world.disk.quiet(name)) {
+            // The lock of the process before is held until its last write has returned.
+            world.scheduler.after(20_000_000L, () -> {
+                if (daemon == null) {
+                    mount();
+                }
+            });
+            return;
+        }
         started++;
         stopped = null;
         SimProcess process = new SimProcess(world.scheduler, process(), drift);

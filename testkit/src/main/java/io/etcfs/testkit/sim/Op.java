@@ -38,6 +38,8 @@ final class Op {
     boolean ofUnanswered;
     List<Op> writesMeanwhile = List.of();
     List<Op> holesMeanwhile = List.of();
+    /** What it may have left of what it wrote does not change any more for whoever is called from then on: another node has its domain, or the daemon has ended it. */
+    long settledFrom = Long.MAX_VALUE;
     /**
      * Another process of the machine was changing what this looked at, and the kernel had not heard the answer: what it remembers from before and what the daemon
      * says already may both be seen, as on a local filesystem between a change and the dentry's.

@@ -37,6 +37,22 @@ final class Program {
 
     /** What a run's programs like to do: a weight for each kind of operation. */
     record Taste(Map<Op.Kind, Integer> weights, int names, int fileBytes, int pauseMs) {
+        /** On one or two small files, for long enough to see what comes late. */
+        static Taste slowly(Random random) {
+            Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
+            for (Op.Kind k : Op.Kind.values()) {
+                w.put(k, switch (k) {
+                    case READ, WRITE -> 12;
+                    case OPEN, LOOKUP -> 6;
+                    case CREATE -> 4;
+                    case FSYNC, TRUNCATE -> random.nextInt(3);
+                    case UNLINK -> random.nextInt(2);
+                    default -> 0;
+                });
+            }
+            return new Taste(w, 1 + random.nextInt(2), random.nextBoolean() ? 4_096 : 9_000, 200 + random.nextInt(1_000));
+        }
+
         static Taste draw(Random random) {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
             for (Op.Kind k : Op.Kind.values()) {

@@ -4,6 +4,7 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.fs.Errno;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -15,12 +16,19 @@ import java.util.TreeMap;
  * Inodes go by the numbers that the real one gave them.
  */
 final class Reference {
+    /** Files of programs are shorter. */
+    private static final int MOST_BYTES = 64 << 10;
+
     /** An inode. Not changed once it is in a state. */
     private static final class Node {
+        private static final BitSet NONE = new BitSet();
+
         boolean directory;
         int nlink;
         Map<String, Long> names = Map.of();
         byte[] bytes = {};
+        /** Of these bytes it is settled what lost writes have left: they stay what they were seen to be. Not changed. */
+        BitSet settled = NONE;
 
         Node copy() {
             Node n = new Node();
@@ -28,6 +36,7 @@ final class Reference {
             n.nlink = nlink;
             n.names = names;
             n.bytes = bytes;
+            n.settled = settled;
             return n;
         }
 
@@ -67,7 +76,7 @@ final class Reference {
 
         @Override
         public boolean equals(Object o) {
-            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.names.equals(names) && Arrays.equals(n.bytes, bytes);
+            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.names.equals(names) && Arrays.equals(n.bytes, bytes) && n.settled.equals(settled);
         }
     }
 
@@ -243,13 +252,65 @@ final class Reference {
             return null;
         }
         for (int i = 0; i < op.data.length; i++) {
-            byte expected = i < there ? n.bytes[(int) op.offset + i] : 0;
-            if (op.data[i] != expected && !stray(op.ino, op.offset + i, op.data[i]) && !(op.data[i] == 0 && op.punchedMeanwhile(op.offset + i))
-                    && !op.writtenHereMeanwhile(op.offset + i, op.data[i])) {
+            int at = (int) op.offset + i;
+            byte expected = i < there ? n.bytes[at] : 0;
+            if (op.data[i] != expected && !(!n.settled.get(at) && stray(op.ino, at, op.data[i])) && !(op.data[i] == 0 && op.punchedMeanwhile(at))
+                    && !op.writtenHereMeanwhile(at, op.data[i])) {
                 return null;
             }
         }
-        return this;
+        return settledBy(op, n, there);
+    }
+
+    /** The state in which what the read saw is what stays, where nothing can change it any more. */
+    private Reference settledBy(Op read, Node n, int there) {
+        if (strays.isEmpty()) {
+            return this;
+        }
+        Node seen = null;
+        for (int i = 0; i < Math.min(there, read.data.length); i++) {
+            int at = (int) read.offset + i;
+            if (n.settled.get(at) || read.punchedMeanwhile(at) || read.writtenHereMeanwhile(at, read.data[i]) || !settles(read, read.ino, at)) {
+                continue;
+            }
+            if (seen == null) {
+                seen = n.copy();
+                seen.bytes = n.bytes.clone();
+                seen.settled = (BitSet) n.settled.clone();
+            }
+            seen.bytes[at] = read.data[i];
+            seen.settled.set(at);
+        }
+        return seen == null ? this : set(read.ino, seen);
+    }
+
+    /** After a change of {@code [from, to)} by the operation: nothing else can come up there later. */
+    private Node settled(Op change, Node after, int from, int to) {
+        if (strays.isEmpty()) {
+            return after;
+        }
+        BitSet settled = (BitSet) after.settled.clone();
+        for (int at = from; at < to; at++) {
+            if (settles(change, change.ino, at)) {
+                settled.set(at);
+            }
+        }
+        after.settled = settled;
+        return after;
+    }
+
+    /** Some lost write may have left something there, and none can any more that has not by the time the operation is called. */
+    private boolean settles(Op op, long ino, long at) {
+        boolean any = false;
+        for (Op w : strays) {
+            if (w.ino == ino && (w.kind == Op.Kind.APPEND || w.kind == Op.Kind.TRUNCATE || at >= w.offset && at < w.end())) {
+                if (w.settledFrom > op.called) {
+                    return false;
+                }
+                any = true;
+            }
+        }
+        return any;
     }
 
     private boolean stray(long ino, long at, byte value) {
@@ -344,17 +405,17 @@ final class Reference {
                 return renamed(op);
             }
             case WRITE -> {
-                return n == null ? null : set(op.ino, n.written((int) op.offset, op.data));
+                return n == null ? null : set(op.ino, settled(op, n.written((int) op.offset, op.data), (int) op.offset, (int) op.offset + op.data.length));
             }
             case APPEND -> {
-                return n == null ? null : set(op.ino, n.written(n.bytes.length, op.data));
+                return n == null ? null : set(op.ino, settled(op, n.written(n.bytes.length, op.data), n.bytes.length, n.bytes.length + op.data.length));
             }
             case TRUNCATE -> {
-                return n == null ? null : set(op.ino, n.sized((int) op.length));
+                return n == null ? null : set(op.ino, settled(op, n.sized((int) op.length), (int) op.length, (int) Math.max(op.length, MOST_BYTES)));
             }
             case PUNCH -> {
                 int to = n == null ? 0 : (int) Math.min(n.bytes.length, op.offset + op.length);
-                return n == null ? null : op.offset >= to ? this : set(op.ino, n.written((int) op.offset, new byte[to - (int) op.offset]));
+                return n == null ? null : op.offset >= to ? this : set(op.ino, settled(op, n.written((int) op.offset, new byte[to - (int) op.offset]), (int) op.offset, to));
             }
             default -> {
                 return this;
@@ -408,7 +469,10 @@ final class Reference {
                     to++;
                 }
                 if (to > from) {
-                    all.computeIfAbsent(ino, i -> new ArrayList<>()).add(new Op(Op.Kind.WRITE, "device.0", ino, null, 0, null, from, 0, Arrays.copyOfRange(b, from, to)));
+                    Op w = new Op(Op.Kind.WRITE, "device.0", ino, null, 0, null, from, 0, Arrays.copyOfRange(b, from, to));
+                    // Whoever is shown one or the other has to find the same ever after.
+                    w.settledFrom = 0;
+                    all.computeIfAbsent(ino, i -> new ArrayList<>()).add(w);
                 }
                 from = to + 1;
             }
@@ -437,7 +501,7 @@ final class Reference {
                 return "inode " + e.getKey() + ": " + describe(a) + " expected, stored is " + describe(b);
             }
             for (int i = 0; i < a.bytes.length; i++) {
-                if (a.bytes[i] != b.bytes[i] && !stray(e.getKey(), i, b.bytes[i])) {
+                if (a.bytes[i] != b.bytes[i] && (a.settled.get(i) || !stray(e.getKey(), i, b.bytes[i]))) {
                     return "inode " + e.getKey() + " at " + i + ": " + a.bytes[i] + " expected, stored is " + b.bytes[i];
                 }
             }

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 
 /**
  * What must hold at every revision of the store: an exclusive token is alone; a batch is published by a process that has its node's session and was not fenced, each
@@ -39,8 +40,16 @@ final class Rules implements WatchListener {
     /** A session that is gone: whose it was, and how many writes of blocks had taken effect then. */
     private record Ended(String incarnation, long writes) {}
 
-    Rules(Keys keys, SimDisk disk, Consumer<String> broken) {
+    /** When another node took a domain, by its number, from a process that vanished and has not held it since. */
+    private final Map<String, Map<Long, Long>> takenFrom = new HashMap<>();
+    /** When a process was followed by the next one of its node. */
+    private final Map<String, Long> replaced = new HashMap<>();
+    private final LongSupplier time;
+
+    /** @param time what {@link Op#called} is drawn from */
+    Rules(Keys keys, SimDisk disk, LongSupplier time, Consumer<String> broken) {
         this.keys = keys;
+        this.time = time;
         this.disk = disk;
         this.broken = broken;
         this.exclusion = new Exclusion(keys, broken);
@@ -67,10 +76,12 @@ final class Rules implements WatchListener {
                 if ((node = node(kv, "session:")) != null) {
                     if (put) {
                         String incarnation = Session.parseFrom(kv.value()).getIncarnation();
+                        incarnations.getOrDefault(node, Set.of()).stream().filter(before -> !before.equals(incarnation)).forEach(before -> replaced.putIfAbsent(before, time.getAsLong()));
                         sessions.put(node, incarnation);
                         sessionRevisions.put(node, kv.createRevision());
                         incarnations.computeIfAbsent(node, n -> new HashSet<>()).add(incarnation);
                     } else {
+                        disk.sessionEnded(sessions.get(node));
                         ended.put(sessionRevisions.get(node), new Ended(sessions.remove(node), disk.writes()));
                     }
                 } else if ((node = node(kv, "gen:")) != null && put && kv.version() > 1) {
@@ -104,10 +115,22 @@ final class Rules implements WatchListener {
     private void owner(long revision, String resource, Owner owner) {
         Owner before = owner == null ? owners.remove(resource) : owners.put(resource, owner);
         Ended vanished = before == null || before.getGivenUp() ? null : ended.get(before.getSession());
+        if (owner != null) {
+            long domain = keys.parseOwner(keys.prefix().plus("owner:" + resource));
+            takenFrom.getOrDefault(sessions.getOrDefault(owner.getNode(), ""), new HashMap<>()).remove(domain);
+            if (vanished != null && !owner.getNode().equals(before.getNode())) {
+                takenFrom.computeIfAbsent(vanished.incarnation, p -> new HashMap<>()).put(domain, time.getAsLong());
+            }
+        }
         // Taken back by the process itself: it knows what it has to flush.
         if (owner != null && vanished != null && !vanished.incarnation.equals(sessions.get(owner.getNode())) && disk.unflushed(vanished.incarnation, vanished.writes)) {
             broken.accept("revision " + revision + ": token " + resource + " is taken from " + vanished.incarnation + " while bytes that it wrote are not durable");
         }
+    }
+
+    /** From when on the process, which has ended, can change nothing of the domain any more that anybody has looked at. */
+    long settledFrom(String process, long domain) {
+        return Math.min(takenFrom.getOrDefault(process, Map.of()).getOrDefault(domain, Long.MAX_VALUE), replaced.getOrDefault(process, Long.MAX_VALUE));
     }
 
     @Override

@@ -4,13 +4,20 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.function.LongPredicate;
 import java.util.function.Supplier;
+import java.util.stream.LongStream;
 
 /**
  * The shared device, with a volatile cache. A write takes effect block by block, at any time between its issue and its return, whatever happens to the process;
- * what was not flushed can be lost by sectors.
+ * what was not flushed can be lost by sectors. A write that is on its way can be held up for many seconds ({@link #holdUp}), for longer than its process's session
+ * or the process itself lives.
  */
 final class SimDisk {
     private static final int SECTOR = 512;
@@ -23,7 +30,105 @@ final class SimDisk {
     private final long sizeBytes;
     private final TreeMap<Long, Content> cache = new TreeMap<>();
     private final TreeMap<Long, Content> durable = new TreeMap<>();
+    /** On their way. */
+    private final List<Flight> flights = new ArrayList<>();
+    private final Map<String, Await> awaited = new HashMap<>();
     private long writes;
+
+    private record Await(LongPredicate which, Runnable action) {}
+
+    /** A write that was issued and has not returned. */
+    private final class Flight {
+        private final String process;
+        private final List<Landing> left = new ArrayList<>();
+        private long endNs;
+
+        Flight(String process, long endNs) {
+            this.process = process;
+            this.endNs = endNs;
+        }
+    }
+
+    /** Of one block. */
+    private final class Landing {
+        private final Flight flight;
+        private final long number;
+        private final Runnable effect;
+        private Scheduler.Timer timer;
+        /** What had the block when the session ended under which it was written. */
+        private boolean late;
+        private String holderThen;
+
+        Landing(Flight flight, long number, Runnable effect) {
+            this.flight = flight;
+            this.number = number;
+            this.effect = effect;
+            flight.left.add(this);
+        }
+
+        void land(long afterNs) {
+            timer = scheduler.after(afterNs, () -> {
+                flight.left.remove(this);
+                if (flight.left.isEmpty()) {
+                    flights.remove(flight);
+                }
+                if (late) {
+                    lateLandings.landed(flight.process, number, holderThen);
+                }
+                effect.run();
+            });
+        }
+    }
+
+    /** Who looks at writes that take effect after the session is gone under which they were issued. */
+    interface LateLandings {
+        /** The file that has the block, and as which of its blocks, or null. */
+        String holder(long block);
+
+        void landed(String process, long block, String holderWhenSessionEnded);
+    }
+
+    private LateLandings lateLandings;
+
+    void lateLandings(LateLandings watch) {
+        lateLandings = watch;
+    }
+
+    /** Whatever the process has on its way takes effect, and returns, at any time within so long. */
+    void holdUp(String process, long withinNs) {
+        for (Flight f : flights) {
+            if (f.process.equals(process)) {
+                for (Landing l : f.left) {
+                    l.timer.cancel();
+                    long after = random.nextLong(withinNs);
+                    l.land(after);
+                    f.endNs = Math.max(f.endNs, scheduler.nowNs() + after);
+                }
+            }
+        }
+    }
+
+    /** Runs the action when the process next writes such a block, with the write on its way. */
+    void onWrite(String process, LongPredicate which, Runnable action) {
+        awaited.put(process, new Await(which, action));
+    }
+
+    /** Nothing that a process of the machine has written is on its way any more. */
+    boolean quiet(String machine) {
+        return flights.stream().noneMatch(f -> f.process.startsWith(machine + "."));
+    }
+
+    /** What the process still has on its way is late. */
+    void sessionEnded(String process) {
+        for (Flight f : flights) {
+            if (f.process.equals(process)) {
+                for (Landing l : f.left) {
+                    l.late = true;
+                    l.holderThen = lateLandings.holder(l.number);
+                }
+            }
+        }
+    }
 
     /** Of a block; the larger number is the newer. */
     private record Content(long number, String writer, byte[] bytes) {
@@ -59,6 +164,8 @@ final class SimDisk {
             durable.put(number, new Content(content.number, content.writer, after));
         });
         cache.clear();
+        flights.forEach(f -> f.left.forEach(l -> l.timer.cancel()));
+        flights.clear();
     }
 
     private long accessNs() {
@@ -104,16 +211,25 @@ final class SimDisk {
                 check(offset, source);
                 long takes = accessNs();
                 int then = power.get();
+                Flight flight = new Flight(process, scheduler.nowNs() + takes);
+                flights.add(flight);
                 for (long b = 0; b < source.byteSize(); b += BLOCK_BYTES) {
                     byte[] bytes = source.asSlice(b, BLOCK_BYTES).toArray(ValueLayout.JAVA_BYTE);
                     long number = (offset + b) / BLOCK_BYTES;
-                    scheduler.after(random.nextLong(takes), () -> {
+                    new Landing(flight, number, () -> {
                         if (power.get() == then) {
                             cache.put(number, new Content(++writes, process, bytes));
                         }
-                    });
+                    }).land(random.nextLong(takes));
                 }
-                scheduler.sleep(takes);
+                Await await = awaited.get(process);
+                if (await != null && LongStream.range(offset / BLOCK_BYTES, (offset + source.byteSize()) / BLOCK_BYTES).anyMatch(await.which)) {
+                    awaited.remove(process);
+                    await.action.run();
+                }
+                while (scheduler.nowNs() < flight.endNs) {
+                    scheduler.parkUntil(flight.endNs);
+                }
             }
 
             @Override

@@ -48,6 +48,7 @@ final class SimKernel implements KernelCache {
     private final Random random;
     private final ClusterNode node;
     private boolean aborted;
+    private long requests;
     private long version;
     /** In the order of asking: an order of hash codes would be another one in each process, and a seed another run. */
     private final Set<Answer<?>> waiting = new LinkedHashSet<>();
@@ -156,7 +157,7 @@ final class SimKernel implements KernelCache {
         boolean reader = random.nextInt(4) != 0;
         daemon.start("request", () -> {
             Reply<R> reply = null;
-            Call call = new Call(1, 0, 0, 1, !reader, Call.Interruption.NEVER);
+            Call call = new Call(++requests, 0, 0, 1, !reader, Call.Interruption.NEVER);
             try {
                 try {
                     reply = answered(request, call);

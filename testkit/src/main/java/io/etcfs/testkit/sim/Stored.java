@@ -63,6 +63,39 @@ final class Stored {
         return builder.build();
     }
 
+    /** The file that has a block of the device, and as which of its blocks; null: none has. */
+    static String holder(List<KeyValue> all, Keys keys, long block) {
+        try {
+            for (KeyValue kv : all) {
+                boolean records = kv.key().startsWith(keys.prefix().plus("extents:"));
+                if (!records && !kv.key().startsWith(keys.prefix().plus("inode:"))) {
+                    continue;
+                }
+                long ino = records ? keys.parseExtents(kv.key()).ino() : keys.parseInode(kv.key()).ino();
+                List<Extent> extents = records ? Inode.decodeExtentRecord(kv.value()) : Inode.decode(ino, keys.parseInode(kv.key()).home(), kv.value()).extents.all();
+                for (Extent e : extents) {
+                    if (block >= e.deviceBlock() && block < e.deviceBlock() + e.length()) {
+                        return "inode " + ino + " at its block " + (e.logicalBlock() + block - e.deviceBlock()) + " of epoch " + e.epoch();
+                    }
+                }
+            }
+            return null;
+        } catch (InvalidProtocolBufferException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** In which domain each inode is. */
+    static Map<Long, Long> homes(List<KeyValue> all, Keys keys) {
+        Map<Long, Long> homes = new HashMap<>();
+        for (KeyValue kv : all) {
+            if (kv.key().startsWith(keys.prefix().plus("inode:"))) {
+                homes.put(keys.parseInode(kv.key()).ino(), keys.parseInode(kv.key()).home());
+            }
+        }
+        return homes;
+    }
+
     private static byte[] bytes(Inode i, List<Extent> extents, LongFunction<byte[]> device) {
         byte[] all = new byte[(int) i.size];
         for (Extent e : extents) {

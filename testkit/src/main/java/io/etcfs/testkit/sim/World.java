@@ -61,7 +61,11 @@ public final class World {
                     rare.add(way);
                 }
             }
-            return new Plan(seed, Weather.draw(r).kinds, rare, Set.of(), 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
+            Set<Weather.Kind> weather = Weather.draw(r).kinds;
+            if (new Random(seed ^ 0x1a7e).nextInt(6) == 0) {
+                weather.add(Weather.Kind.LATE_WRITES);
+            }
+            return new Plan(seed, weather, rare, Set.of(), 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
         }
 
         /** The same with rules broken. */
@@ -95,6 +99,7 @@ public final class World {
     private final Plan plan;
     private final Random random;
     private final Keys keys = new Keys(NAME);
+    private final Rules rules;
     final SimProcess programs;
     private final List<Machine> machines = new ArrayList<>();
     private final List<String> story = new ArrayList<>();
@@ -106,7 +111,7 @@ public final class World {
     private final Set<String> fenced = new HashSet<>();
     private List<Op> epoch = new ArrayList<>();
     private Reference reference = Reference.empty();
-    /** What {@link #reference} has instead if the device loses its power, as writes. */
+    /** What {@link #reference} has instead on the device without its cache, as writes: until somebody looks, and if the power fails. */
     private List<Op> unflushed = List.of();
     private Program.Taste taste;
     final LockBook locks;
@@ -131,6 +136,7 @@ public final class World {
         MemoryStore.Settings d = MemoryStore.Settings.DEFAULT;
         this.store = new MemoryStore(etcd, etcd, new MemoryStore.Settings(d.maxTxnOps(), d.maxRequestBytes(), d.minLeaseTtlSeconds(), leasesLateNs, d.quotaBytes()));
         this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), DEVICE_BYTES);
+        this.rules = new Rules(keys, disk, () -> calls, this::broken);
         this.programs = new SimProcess(scheduler, "programs", 0);
         this.superblock = TestCluster.superblock(NAME, DEVICE_BYTES);
         this.locks = new LockBook(store, keys);
@@ -201,15 +207,32 @@ public final class World {
         }
     }
 
+    private void broken(String problem) {
+        if (broken == null) {
+            broken = problem;
+        }
+    }
+
     // ---- the run
 
     private String play() {
         TestCluster.format(store, superblock);
-        new Rules(keys, disk, problem -> {
-            if (broken == null) {
-                broken = problem;
+        rules.watch(store);
+        disk.lateLandings(new SimDisk.LateLandings() {
+            @Override
+            public String holder(long block) {
+                return Stored.holder(Stored.keys(store, keys), keys, block);
             }
-        }).watch(store);
+
+            @Override
+            public void landed(String process, long block, String holderThen) {
+                String now = holder(block);
+                tell("a write of " + process + " lands, whose session is gone: block " + block + (now == null ? ", which nobody has" : " of " + now));
+                if (now != null && !now.equals(holderThen)) {
+                    broken("a late write of " + process + " hits block " + block + ", which was given out since: to " + now + ", then of " + holderThen);
+                }
+            }
+        });
         for (int i = 1; i <= plan.machines; i++) {
             Machine m = new Machine(this, "n" + i, new Random(random.nextLong()));
             m.network.calm();
@@ -246,11 +269,10 @@ public final class World {
     private String playEpoch(int number) {
         tell("---- epoch " + number);
         epoch = new ArrayList<>();
-        int powerBefore = power;
         ended.clear();
         afterOperations.clear();
         working.clear();
-        taste = Program.Taste.draw(random);
+        taste = weather.has(Weather.Kind.LATE_WRITES) && random.nextInt(4) != 0 ? Program.Taste.slowly(random) : Program.Taste.draw(random);
         rough = true;
         machines.forEach(m -> m.network.rough());
         for (Machine m : machines) {
@@ -282,7 +304,8 @@ public final class World {
         List<KeyValue> stored = Stored.keys(store, keys);
         Reference now = Stored.read(stored, keys, disk::block);
         Reference durable = Stored.read(stored, keys, disk::durableBlock);
-        Reference before = power == powerBefore ? reference : reference.withStrays(unflushed);
+        Reference before = reference.withStrays(unflushed);
+        noteWhatIsSettled(stored);
         failure = new Explanation(before, epoch, ended, List.of(now, durable)).missing();
         reference = now;
         Map<Long, List<Op>> lostWithPower = now.otherBytes(durable);
@@ -291,7 +314,18 @@ public final class World {
                 ? "all is published, and not durable: " + lostWithPower : check(stored, false);
     }
 
-    /** Whether the last who could change those files vanished, and nobody has looked since: what it left in the device's cache is still nobody's. */
+    /** What may be left of writes without a known effect stays as it is seen, once nothing of them can be on its way to whoever looks. */
+    private void noteWhatIsSettled(List<KeyValue> stored) {
+        Map<Long, Long> homes = Stored.homes(stored, keys);
+        epoch.stream().filter(o -> o.makes() && o.resultIno != 0).forEach(o -> homes.putIfAbsent(o.resultIno, o.ino));
+        for (Op o : epoch) {
+            if (o.writes() && ended.contains(o.process)) {
+                o.settledFrom = rules.settledFrom(o.process, homes.getOrDefault(o.ino, -1L));
+            }
+        }
+    }
+
+    /** Whether somebody who could change those files vanished, and nobody has looked since: what it left in the device's cache is still nobody's. */
     private boolean allVanished(List<KeyValue> stored, Set<Long> inodes) {
         Map<Key, KeyValue> byKey = new HashMap<>();
         stored.forEach(kv -> byKey.put(kv.key(), kv));
@@ -303,6 +337,10 @@ public final class World {
                 KeyValue record = byKey.get(keys.owner(keys.parseInode(kv.key()).home()));
                 Owner owner = record == null ? null : Owner.parseFrom(record.value());
                 KeyValue session = owner == null ? null : byKey.get(keys.session(owner.getNode()));
+                if (owner != null && owner.getSuspectsCount() > 0) {
+                    // It came late, and is copied before anybody is shown it.
+                    continue;
+                }
                 if (owner == null || owner.getGivenUp() || session != null && session.createRevision() == owner.getSession()) {
                     return false;
                 }
@@ -468,6 +506,17 @@ public final class World {
                             });
                         }
                     }
+                    case LATE_WRITES -> {
+                        boolean overwrite = random.nextInt(3) != 0;
+                        int how = random.nextInt(3);
+                        long late = (1_000 + random.nextLong(random.nextBoolean() ? 4_000 : 14_000)) * MS;
+                        troubleUntilNs = Math.max(troubleUntilNs, scheduler.nowNs() + at + 3_000 * MS + late + duration);
+                        scheduler.after(at, () -> {
+                            if (rough && m.up()) {
+                                disk.onWrite(m.process(), block -> !overwrite || Stored.holder(Stored.keys(store, keys), keys, block) != null, () -> hang(m, how, late, duration));
+                            }
+                        });
+                    }
                     case WALL_CLOCK_STEPS -> scheduler.after(at, () -> {
                         if (m.daemon != null) {
                             m.daemon.stepWallClock((random.nextInt(20) - 10) * 3_600_000L * MS);
@@ -480,6 +529,37 @@ public final class World {
                 }
             }
         }
+    }
+
+    /** What the machine's daemon has on its way to the device hangs, and then the daemon is killed, stopped or cut off. */
+    private void hang(Machine m, int how, long lateNs, long durationNs) {
+        SimProcess p = m.daemon;
+        if (!rough || !m.up()) {
+            return;
+        }
+        troubleUntilNs = Math.max(troubleUntilNs, scheduler.nowNs() + lateNs + durationNs);
+        tell("writes of " + p + " that are on their way take up to " + lateNs / MS + " ms");
+        disk.holdUp(m.process(), lateNs);
+        scheduler.after(random.nextLong(MS), () -> {
+            if (m.daemon != p) {
+                return;
+            }
+            switch (how) {
+                case 0 -> end(m, "is killed");
+                case 1 -> {
+                    tell(p + " is stopped for " + durationNs / MS + " ms");
+                    p.pause();
+                    scheduler.after(durationNs, () -> {
+                        tell(p + " goes on");
+                        p.resume();
+                    });
+                }
+                default -> {
+                    tell(p + " can't reach etcd for " + durationNs / MS + " ms");
+                    m.network.cut(durationNs);
+                }
+            }
+        });
     }
 
     /** At that time, or a moment after one of the machine's operations. */
