@@ -116,7 +116,7 @@ final class Explanation {
         }
         List<Op> notAsCalled = ops.stream().filter(o -> lost.contains(o) || o.unknown()).toList();
         List<Op> strays = notAsCalled.stream().filter(o -> o.writes() || o.kind == Op.Kind.TRUNCATE && clearedInPlace(o, notAsCalled)).toList();
-        List<Op> left = ops.stream().filter(o -> !lost.contains(o) && !sawLost(o, byProcess.getOrDefault(o.process, Set.of()))).toList();
+        List<Op> left = ops.stream().filter(o -> !lost.contains(o) && !sawLost(o, byProcess.getOrDefault(o.process, Set.of()))).flatMap(o -> inSteps(o).stream()).toList();
         return new Linearizer(before.withStrays(strays), left, unclaimed, stored);
     }
 
@@ -126,6 +126,13 @@ final class Explanation {
      */
     private static boolean sawLost(Op o, Set<Op> lost) {
         return lost.stream().anyMatch(l -> o.unknown() ? o.called > l.returned : !o.changed() && o.returned > l.called);
+    }
+
+    /** A read is one of blocks, each at its time, as others of its machine change the file: no local filesystem makes it one of the whole range either. */
+    private List<Op> inSteps(Op read) {
+        boolean one = read.kind != Op.Kind.READ || read.unknown() || read.error != null
+                || ops.stream().noneMatch(w -> w.ino == read.ino && (w.writes() || w.kind == Op.Kind.TRUNCATE) && w.besides(read));
+        return one ? List.of(read) : read.blocks();
     }
 
     /** Whether a truncation that is not there may have left zeros behind its end, up to the end of that block: the block goes to the device with what is written there or behind it. */

@@ -1,6 +1,9 @@
 package io.etcfs.testkit.sim;
 
+import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.fs.Errno;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
@@ -75,6 +78,26 @@ final class Op {
             }
         }
         return false;
+    }
+
+    /** Of a READ with an answer: the same, block by block. */
+    List<Op> blocks() {
+        List<Op> all = new ArrayList<>();
+        for (long from = offset; from < offset + length; ) {
+            long to = Math.min(offset + length, (from / BlockDevice.BLOCK_BYTES + 1) * BlockDevice.BLOCK_BYTES);
+            byte[] part = Arrays.copyOfRange(data, (int) Math.min(data.length, from - offset), (int) Math.min(data.length, to - offset));
+            Op block = new Op(kind, process, ino, null, 0, null, from, to - from, part);
+            block.called = called;
+            block.returned = returned;
+            block.sizeChanged = sizeChanged;
+            block.byOldSize = byOldSize;
+            block.ofUnanswered = ofUnanswered;
+            block.writesMeanwhile = writesMeanwhile;
+            block.holesMeanwhile = holesMeanwhile;
+            all.add(block);
+            from = to;
+        }
+        return all;
     }
 
     boolean overlaps(Op other) {

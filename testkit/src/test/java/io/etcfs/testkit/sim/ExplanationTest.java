@@ -205,4 +205,36 @@ class ExplanationTest {
         read.data = filled(100, 5);
         assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(100, 9))), "another machine's");
     }
+
+    /** One read of two blocks, the first from before two writes and the second from after them. */
+    @Test
+    void aReadIsOneOfBlocksWhereItsMachineWritesMeanwhile() {
+        Reference before = withFile("a", 2, filled(8192, 7));
+        Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 4000, 200, null);
+        read.data = filled(200, 7);
+        Arrays.fill(read.data, 96, 200, (byte) 9);
+        read.called = ++calls;
+        ops.add(read);
+        done(write("n1.1", 0, 4096));
+        done(write("n1.1", 4096, 4096));
+        read.returned = ++calls;
+        Reference after = withFile("a", 2, filled(8192, 9));
+        assertNull(missing(before, Set.of(), after));
+        Arrays.fill(read.data, 50, 96, (byte) 9);
+        assertNotNull(missing(before, Set.of(), after), "half of a block");
+    }
+
+    @Test
+    void aReadBesideAnotherMachinesWritesIsOne() {
+        Reference before = withFile("a", 2, filled(8192, 7));
+        Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 4000, 200, null);
+        read.data = filled(200, 7);
+        Arrays.fill(read.data, 96, 200, (byte) 9);
+        read.called = ++calls;
+        ops.add(read);
+        done(write("n2.1", 0, 4096));
+        done(write("n2.1", 4096, 4096));
+        read.returned = ++calls;
+        assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(8192, 9))));
+    }
 }
