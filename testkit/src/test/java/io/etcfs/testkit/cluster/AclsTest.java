@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
-import io.etcfs.core.kernel.KernelCache;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
@@ -33,20 +32,10 @@ class AclsTest {
     private ClusterNode n2;
     private final ListeningKernel kernel = new ListeningKernel();
 
-    private static final class ListeningKernel implements KernelCache {
+    private static final class ListeningKernel extends ForgettingKernel {
         final Set<Long> dropped = new ConcurrentSkipListSet<>();
         final CountDownLatch asked = new CountDownLatch(1);
         volatile CountDownLatch goOn = new CountDownLatch(0);
-
-        @Override
-        public boolean canExpireEntries() {
-            return true;
-        }
-
-        @Override
-        public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
-            done.run();
-        }
 
         @Override
         public void invalidateAttributes(long ino, Runnable done) {
@@ -61,14 +50,6 @@ class AclsTest {
                 done.run();
             });
         }
-
-        @Override
-        public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void abort() {}
     }
 
     @BeforeEach

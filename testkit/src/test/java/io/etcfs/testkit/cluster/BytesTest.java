@@ -12,7 +12,6 @@ import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.fs.Operations;
-import io.etcfs.core.kernel.KernelCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -321,24 +320,9 @@ class BytesTest {
     }
 
     /** A kernel whose pages are dropped once the write-backs under way in them are answered. */
-    private static final class WritingKernel implements KernelCache {
+    private static final class WritingKernel extends ForgettingKernel {
         final CountDownLatch asked = new CountDownLatch(1);
         volatile Thread writeBack;
-
-        @Override
-        public boolean canExpireEntries() {
-            return true;
-        }
-
-        @Override
-        public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void invalidateAttributes(long ino, Runnable done) {
-            done.run();
-        }
 
         @Override
         public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
@@ -352,9 +336,6 @@ class BytesTest {
                 done.run();
             });
         }
-
-        @Override
-        public void abort() {}
     }
 
     private Thread writeBack(Operations.Created file, long offset, byte[] data) {

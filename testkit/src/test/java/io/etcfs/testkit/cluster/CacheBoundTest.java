@@ -7,7 +7,6 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Operations;
-import io.etcfs.core.kernel.KernelCache;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
@@ -31,28 +30,8 @@ class CacheBoundTest {
     private ClusterNode n1;
     private TestClient a;
     /** Remembers whatever it is told until it is asked not to. */
-    private static final class PruningKernel implements KernelCache {
+    private static final class PruningKernel extends ForgettingKernel {
         final Set<Long> asked = new ConcurrentSkipListSet<>();
-
-        @Override
-        public boolean canExpireEntries() {
-            return true;
-        }
-
-        @Override
-        public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void invalidateAttributes(long ino, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
-            done.run();
-        }
 
         @Override
         public boolean canPrune() {
@@ -66,9 +45,6 @@ class CacheBoundTest {
             }
             done.run();
         }
-
-        @Override
-        public void abort() {}
     }
 
     @BeforeEach

@@ -7,7 +7,6 @@ import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.Operations;
-import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
@@ -94,24 +93,9 @@ class HandoverTest {
     }
 
     /** A kernel that takes its time to drop pages: no token of the holder goes before it is let go. */
-    private static final class SlowKernel implements KernelCache {
+    private static final class SlowKernel extends ForgettingKernel {
         private final List<Runnable> waiting = new ArrayList<>();
         private boolean letGo;
-
-        @Override
-        public boolean canExpireEntries() {
-            return true;
-        }
-
-        @Override
-        public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void invalidateAttributes(long ino, Runnable done) {
-            done.run();
-        }
 
         @Override
         public synchronized void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
@@ -130,9 +114,6 @@ class HandoverTest {
             }
             all.forEach(Runnable::run);
         }
-
-        @Override
-        public void abort() {}
     }
 
     private interface On {

@@ -16,30 +16,7 @@ import org.junit.jupiter.api.Timeout;
 class LateAnswersTest {
     private static final long SECOND_NS = 1_000_000_000L;
     /** Of the kernel, which takes whatever it is told. */
-    private static final KernelCache KERNEL = new KernelCache() {
-        @Override
-        public boolean canExpireEntries() {
-            return true;
-        }
-
-        @Override
-        public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void invalidateAttributes(long ino, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
-            done.run();
-        }
-
-        @Override
-        public void abort() {}
-    };
+    private static final KernelCache KERNEL = new ForgettingKernel();
 
     private static Call call() {
         return new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
