@@ -206,18 +206,23 @@ class ExplanationTest {
         assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(100, 9))), "another machine's");
     }
 
-    /** One read of two blocks, the first from before two writes and the second from after them. */
-    @Test
-    void aReadIsOneOfBlocksWhereItsMachineWritesMeanwhile() {
-        Reference before = withFile("a", 2, filled(8192, 7));
+    /** A read of two blocks on n1, the first from before two writes of that machine and the second from after them. */
+    private Op readAcrossTwoWrites(String writer) {
         Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 4000, 200, null);
         read.data = filled(200, 7);
         Arrays.fill(read.data, 96, 200, (byte) 9);
         read.called = ++calls;
         ops.add(read);
-        done(write("n1.1", 0, 4096));
-        done(write("n1.1", 4096, 4096));
+        done(write(writer, 0, 4096));
+        done(write(writer, 4096, 4096));
         read.returned = ++calls;
+        return read;
+    }
+
+    @Test
+    void aReadIsOneOfBlocksWhereItsMachineWritesMeanwhile() {
+        Reference before = withFile("a", 2, filled(8192, 7));
+        Op read = readAcrossTwoWrites("n1.1");
         Reference after = withFile("a", 2, filled(8192, 9));
         assertNull(missing(before, Set.of(), after));
         Arrays.fill(read.data, 50, 96, (byte) 9);
@@ -227,14 +232,7 @@ class ExplanationTest {
     @Test
     void aReadBesideAnotherMachinesWritesIsOne() {
         Reference before = withFile("a", 2, filled(8192, 7));
-        Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 4000, 200, null);
-        read.data = filled(200, 7);
-        Arrays.fill(read.data, 96, 200, (byte) 9);
-        read.called = ++calls;
-        ops.add(read);
-        done(write("n2.1", 0, 4096));
-        done(write("n2.1", 4096, 4096));
-        read.returned = ++calls;
+        readAcrossTwoWrites("n2.1");
         assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(8192, 9))));
     }
 }
