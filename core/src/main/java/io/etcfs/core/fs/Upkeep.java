@@ -12,6 +12,8 @@ import io.etcfs.core.store.StoreUnavailableException;
  */
 final class Upkeep {
     private static final long EVERY_NS = 1_000_000_000L;
+    /** Between two parts of a pruning that takes several: who lists a large tree makes the kernel know some 30,000 inodes a second. */
+    private static final long PRUNE_NS = 100_000_000L;
     private static final long STATUS_NS = 5_000_000_000L;
     private static final long COMPACT_NS = 30_000_000_000L;
     private static final long REQUEST_NS = 3_000_000_000L;
@@ -35,16 +37,12 @@ final class Upkeep {
         while (!node.waiting().stopped()) {
             try {
                 node.monitor().clock().sleep(EVERY_NS);
+                while (giveBack() && !node.waiting().stopped()) {
+                    node.monitor().clock().sleep(PRUNE_NS);
+                }
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 return;
-            }
-            node.monitor().lock();
-            try {
-                node.tokens().trim();
-                pruner.run();
-            } finally {
-                node.monitor().unlock();
             }
             long now = node.monitor().nowNs();
             try {
@@ -60,6 +58,17 @@ final class Upkeep {
             } catch (StoreUnavailableException | StoreRejectedException | DeviceException e) {
                 LOG.log(System.Logger.Level.DEBUG, "upkeep: {0}", e.getMessage());
             }
+        }
+    }
+
+    /** Returns whether there is more to give back. */
+    private boolean giveBack() {
+        node.monitor().lock();
+        try {
+            node.tokens().trim();
+            return pruner.run();
+        } finally {
+            node.monitor().unlock();
         }
     }
 
