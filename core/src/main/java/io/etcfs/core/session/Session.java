@@ -7,9 +7,7 @@ import io.etcfs.core.fault.Fault;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Generation;
-import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.store.Compare;
-import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.LeaseBeat;
 import io.etcfs.core.store.LeaseGrant;
@@ -28,7 +26,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * This node's session: the leased key whose create revision is its identity, and until when it may be trusted.
+ * This node's session: the leased key whose create revision is its identity, and until when it may be trusted. Its beats renew the {@link Membership}, too.
  *
  * <pre>
  *   state    entered when                                            left when
@@ -66,7 +64,6 @@ public final class Session {
     private final String incarnation;
     private final Membership membership;
     private final long sessionTtlSeconds;
-    private final long membershipTtlSeconds;
     private Listener listener;
 
     private boolean live;
@@ -79,16 +76,13 @@ public final class Session {
     private long generation;
     private long generationRevision;
     private byte[] marker;
-    private long membershipLease;
-    private long membershipRevision;
-    /** Whether what is known of the membership is what etcd has: not after a registration whose outcome is unknown. */
-    private boolean registered;
     private volatile boolean closing;
     private volatile Watch generationWatch;
     /** The thread of the beats has not ended. */
     private boolean beating;
 
-    public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, Membership membership,
+    /** @param membership what others may know of this process; the generation is filled in */
+    public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, io.etcfs.core.record.proto.Membership membership,
             long sessionTtlSeconds, long membershipTtlSeconds) {
         this.monitor = monitor;
         this.store = store;
@@ -96,9 +90,8 @@ public final class Session {
         this.keys = keys;
         this.node = node;
         this.incarnation = incarnation;
-        this.membership = membership;
+        this.membership = new Membership(monitor, store, keys, node, membership, membershipTtlSeconds);
         this.sessionTtlSeconds = sessionTtlSeconds;
-        this.membershipTtlSeconds = membershipTtlSeconds;
     }
 
     public void listener(Listener listener) {
@@ -174,7 +167,7 @@ public final class Session {
         while (monitor.nowNs() < giveUpAt) {
             try {
                 readGeneration();
-                register();
+                membership.register(monitor.with(this::generationCompare), generation);
                 if (putSession()) {
                     monitor.with(() -> beating = true);
                     watchGeneration();
@@ -211,33 +204,6 @@ public final class Session {
         } finally {
             monitor.unlock();
         }
-    }
-
-    /**
-     * Puts the membership on its own lease and takes back the marks of an earlier departure. One that comes late, after another process of this node has
-     * registered or departed, changes nothing.
-     */
-    private void register() throws StoreUnavailableException, StoreRejectedException {
-        long before = modRevision(keys.membership(node));
-        long departedBefore = modRevision(keys.departed(node));
-        LeaseGrant lease = store.grantLease(membershipTtlSeconds, REQUEST_NS);
-        Membership value = membership.toBuilder().setGeneration(generation).build();
-        registered = false;
-        Outcome outcome = store.commit(new Txn(List.of(Compare.modRevision(keys.generation(node), generationRevision), Compare.modRevision(keys.membership(node), before),
-                        Compare.modRevision(keys.departed(node), departedBefore)),
-                List.of(Op.put(keys.membership(node), value.toByteArray(), lease.leaseId()), Op.delete(keys.departed(node))), List.of()), REQUEST_NS);
-        if (!(outcome instanceof Outcome.Committed(TxnResult r))) {
-            throw new StoreUnavailableException("membership was not registered");
-        }
-        membershipLease = lease.leaseId();
-        membershipRevision = r.revision();
-        registered = true;
-    }
-
-    /** 0: there is no such key. */
-    private long modRevision(Key key) throws StoreUnavailableException, StoreRejectedException {
-        KeyValue found = store.range(key, null, 0, false, 0, REQUEST_NS).only();
-        return found == null ? 0 : found.modRevision();
     }
 
     /** Puts the session key if it is absent. False: somebody else's is there. */
@@ -360,10 +326,8 @@ public final class Session {
                     acknowledge(beat);
                 }
                 if (start >= nextMembershipBeat) {
-                    nextMembershipBeat = start + membershipTtlSeconds * 300_000_000L;
-                    if (!registered || store.keepAlive(membershipLease, BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
-                        register();
-                    }
+                    nextMembershipBeat = start + membership.beatNs();
+                    membership.renew(monitor.with(this::generationCompare), generation);
                 }
             } catch (StoreUnavailableException e) {
                 LOG.log(System.Logger.Level.DEBUG, "no answer to a keep-alive: {0}", e.getMessage());
@@ -484,7 +448,7 @@ public final class Session {
         closing = true;
         stopWatching();
         awaitLastBeat(untilNs);
-        boolean ended = attempt("end the session", untilNs, () -> {
+        boolean ended = Insist.on("end the session", monitor, untilNs, () -> {
             store.revokeLease(leaseId, REQUEST_NS);
             return true;
         });
@@ -500,41 +464,7 @@ public final class Session {
 
     /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. */
     public boolean depart(long untilNs) {
-        byte[] departed = io.etcfs.core.record.proto.Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray();
-        boolean marked = attempt("record the departure", untilNs, () -> {
-            if (!registered) {
-                register();
-            }
-            // One that comes late, after another process of this node has registered, finds another membership.
-            Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), membershipRevision), monitor.with(this::generationCompare),
-                    Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd())), List.of(Op.delete(keys.membership(node)), Op.put(keys.departed(node), departed)), List.of());
-            return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed || modRevision(keys.departed(node)) != 0;
-        });
-        // A copy of the registration that is still on its way finds its lease gone.
-        return marked && attempt("end the membership", untilNs, () -> {
-            store.revokeLease(membershipLease, REQUEST_NS);
-            return true;
-        });
-    }
-
-    private interface Request {
-        boolean send() throws StoreUnavailableException, StoreRejectedException;
-    }
-
-    private boolean attempt(String what, long untilNs, Request request) {
-        while (true) {
-            try {
-                if (request.send()) {
-                    return true;
-                }
-            } catch (StoreUnavailableException | StoreRejectedException e) {
-                LOG.log(System.Logger.Level.WARNING, "could not {0}: {1}", what, e.getMessage());
-            }
-            if (monitor.nowNs() >= untilNs) {
-                return false;
-            }
-            monitor.pause(50_000_000L);
-        }
+        return membership.depart(monitor.with(this::generationCompare), monitor.with(() -> generation), untilNs);
     }
 
     /** A beat that is under way can end in a new session: that one is to be closed, too. */
