@@ -138,6 +138,9 @@ public final class Checker {
             case "gen:" -> nodes.generation(kv);
             case "batch:" -> nodes.batch(kv);
             case "departed:" -> nodes.departed(kv);
+            case "fence_pending:" -> nodes.fencePending(kv);
+            case "fence_claim:" -> nodes.fenceClaim(kv);
+            case "fence_done:" -> nodes.fenceDone(kv);
             default -> throw new IllegalArgumentException("a key of no kind that is known");
         }
     }

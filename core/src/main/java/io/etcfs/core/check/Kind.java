@@ -72,11 +72,14 @@ public enum Kind {
     FILE_LOCK_WITHOUT_SESSION(DAMAGE, "The session of a record of file locks is there, and the record on its lease."),
 
     // Nodes
-    NODE_LEASE(DAMAGE, "session: and membership: are on a lease; the session says which."),
+    NODE_LEASE(DAMAGE, "session:, membership: and fence_claim: are on a lease; the session says which."),
     NODE_GENERATION(DAMAGE, "A node that has records has a gen:, and its membership is not above it."),
     NODE_DEPARTED(DAMAGE, "A node that departed is no member and has no session and no arena."),
+    NODE_FENCED(DAMAGE, "A node that was fenced, and not registered since, is no member and has no session, no arena and no other mark; its generation is the one it was raised to."),
+    FENCE_INTENT(DAMAGE, "A node that is to be fenced is no member."),
     BATCH_MARKER(DAMAGE, "A batch marker says which process, and a number from 1 on."),
-    NODE_GONE(NOTE, "A node that has arenas or open files has a session, or comes back.");
+    NODE_GONE(NOTE, "A node that has arenas or open files has a session, or comes back."),
+    NODE_VANISHED(NOTE, "A node that vanished is fenced, comes back or is declared dead.");
 
     private final Severity severity;
     private final String invariant;

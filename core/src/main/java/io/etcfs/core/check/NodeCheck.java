@@ -4,6 +4,9 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Departed;
+import io.etcfs.core.record.proto.FenceClaim;
+import io.etcfs.core.record.proto.FenceDone;
+import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.record.proto.Session;
@@ -12,7 +15,7 @@ import io.etcfs.core.store.KeyValue;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Nodes: {@code session:}, {@code membership:}, {@code gen:}, {@code batch:}, {@code departed:}. */
+/** Nodes: {@code session:}, {@code membership:}, {@code gen:}, {@code batch:}, {@code departed:}, {@code fence_pending:}, {@code fence_claim:}, {@code fence_done:}. */
 final class NodeCheck {
     private static final class Facts {
         Key named;
@@ -22,6 +25,8 @@ final class NodeCheck {
         boolean hasGeneration;
         long generation;
         boolean departed;
+        boolean pending;
+        FenceDone fenced;
         Key arena;
         long arenas;
         long opens;
@@ -78,6 +83,25 @@ final class NodeCheck {
         Departed.parseFrom(kv.value());
     }
 
+    void fencePending(KeyValue kv) throws InvalidProtocolBufferException {
+        of(kv.key()).pending = true;
+        FenceIntent intent = FenceIntent.parseFrom(kv.value());
+        findings.add(Kind.NODE_VANISHED, "node " + keys.parseNode(kv.key()).node() + " is to be fenced" + (intent.getSaw().isEmpty() ? "" : ": " + intent.getSaw()), kv.key());
+    }
+
+    /** It may outlive the intent: a node that comes back deletes only that. */
+    void fenceClaim(KeyValue kv) throws InvalidProtocolBufferException {
+        of(kv.key());
+        FenceClaim.parseFrom(kv.value());
+        if (kv.leaseId() == 0) {
+            findings.add(Kind.NODE_LEASE, "it is on no lease and would keep all others from fencing the node", kv.key());
+        }
+    }
+
+    void fenceDone(KeyValue kv) throws InvalidProtocolBufferException {
+        of(kv.key()).fenced = FenceDone.parseFrom(kv.value());
+    }
+
     void hasArena(String node, Key key) {
         Facts facts = nodes.computeIfAbsent(node, name -> new Facts());
         facts.arena = facts.named = key;
@@ -121,6 +145,16 @@ final class NodeCheck {
                 findings.add(Kind.NODE_GENERATION, "node " + name + " has no gen:, by which it could be fenced", keys.generation(name), facts.named);
             } else if (facts.membership != null && Long.compareUnsigned(facts.membershipGeneration, facts.generation) > 0) {
                 findings.add(Kind.NODE_GENERATION, "member of generation " + facts.membershipGeneration + ", the node's is " + facts.generation, facts.membership.key(), keys.generation(name));
+            }
+            if (facts.pending && facts.membership != null) {
+                findings.add(Kind.FENCE_INTENT, "node " + name + " is to be fenced, and is a member", keys.fencePending(name), facts.membership.key());
+            }
+            if (facts.fenced != null) {
+                Key contrary = facts.session != null ? facts.session.key() : facts.membership != null ? facts.membership.key() : facts.arena != null ? facts.arena
+                        : facts.departed ? keys.departed(name) : facts.pending ? keys.fencePending(name) : facts.generation != facts.fenced.getGeneration() ? keys.generation(name) : null;
+                if (contrary != null) {
+                    findings.add(Kind.NODE_FENCED, "node " + name + " was fenced with generation " + facts.fenced.getGeneration() + ", which does not go with " + contrary, keys.fenceDone(name), contrary);
+                }
             }
             if (facts.departed) {
                 Key contrary = facts.session != null ? facts.session.key() : facts.membership != null ? facts.membership.key() : facts.arena;

@@ -97,6 +97,14 @@ public enum Fault {
     LATE_ANSWER_GRANTS,
     /** A node takes a file lock where it last saw none, without comparing that there still is none. */
     FILE_LOCK_AS_REMEMBERED,
+    /** A node that departed in order is taken for one that vanished. */
+    DEPARTURE_NOT_HONOURED,
+    /** A fence counts though nobody has confirmed that the node is severed. */
+    FENCED_UNCONFIRMED,
+    /** A fence goes on though the node has come back. */
+    FENCED_THOUGH_BACK,
+    /** The mark of a fence that is done is not looked at. */
+    FENCED_AGAIN,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 

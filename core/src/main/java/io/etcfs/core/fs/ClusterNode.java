@@ -7,6 +7,8 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fence.FenceController;
+import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.core.lock.HeldLock;
 import io.etcfs.core.lock.LockOwner;
@@ -38,7 +40,8 @@ import java.util.random.RandomGenerator;
 
 /** One node of the cluster: its parts put together, and what the kernel asks passed on to them. */
 public final class ClusterNode implements Operations {
-    public record Ports(MetadataStore store, BlockDevice device, Clock clock, Tasks tasks, RandomGenerator random) {}
+    /** @param fencer how a node that vanished is cut off from the device */
+    public record Ports(MetadataStore store, BlockDevice device, Clock clock, Tasks tasks, RandomGenerator random, Fencer fencer) {}
 
     /**
      * @param incarnation       a new name for each process
@@ -53,6 +56,8 @@ public final class ClusterNode implements Operations {
     private static final long MEMBERSHIP_TTL_S = 10;
     /** Also after everything else took all the time: to end the session. */
     private static final long CLOSE_NS = 2_000_000_000L;
+    /** After an outage in which this node lost its session, others are on their way back, too. */
+    private static final long OUTAGE_OVER_NS = 4_000_000_000L;
     private static final long USAGE_FRESH_NS = 50_000_000L;
     private static final System.Logger LOG = System.getLogger(ClusterNode.class.getName());
 
@@ -66,6 +71,7 @@ public final class ClusterNode implements Operations {
     private final Upkeep upkeep;
     private final Locks locks;
     private final Locking locking;
+    private final FenceController fences;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
     private long lastStatusNs = Long.MIN_VALUE / 2;
@@ -105,6 +111,7 @@ public final class ClusterNode implements Operations {
         upkeep = new Upkeep(node, settings.maxCachedBytes());
         locks = new Locks(monitor, ports.store(), tasks, session, keys, settings.node(), this::locksLost);
         locking = new Locking(node, locks);
+        fences = new FenceController(monitor, ports.store(), tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -126,6 +133,7 @@ public final class ClusterNode implements Operations {
         locks.start();
         openFiles.cleanUpAfterRestart();
         node.tasks().start("upkeep", upkeep::run);
+        fences.start();
     }
 
     /** @param ended whether the process of that number is gone or about to be, whatever else may be said of it */
@@ -155,6 +163,7 @@ public final class ClusterNode implements Operations {
     }
 
     private void endParts() {
+        fences.stop();
         node.waiting().stop();
         node.pipeline().stop();
         node.tokens().stop();
@@ -197,7 +206,9 @@ public final class ClusterNode implements Operations {
     public void leave(long timeoutNs) {
         long until = node.monitor().nowNs() + timeoutNs;
         boolean published = false;
+        fences.stop();
         try {
+            node.session().awaitTrust(until);
             awaitClosers(until);
             sync(timeoutNs);
             boolean released = node.tokens().releaseAll(until);
@@ -210,7 +221,8 @@ public final class ClusterNode implements Operations {
         endParts();
         // Without a session nothing that is still on its way commits: no arena is claimed behind our back.
         long closeUntil = Math.max(until, node.monitor().nowNs() + CLOSE_NS);
-        if (!published || !node.session().end(closeUntil) || !node.space().releaseArenas(closeUntil) || !node.session().depart(closeUntil)) {
+        // Nor may a write of a lost session land in an arena that others have by then: who can't wait for it keeps them.
+        if (!published || !node.pipeline().awaitDeviceQuiet(closeUntil) || !node.session().end(closeUntil) || !node.space().releaseArenas(closeUntil) || !node.session().depart(closeUntil)) {
             LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
             node.session().abandon();
         }
@@ -272,6 +284,24 @@ public final class ClusterNode implements Operations {
         @Override
         public void lost(Domain domain) {
             node.view().lost(domain);
+        }
+    }
+
+    private final class FenceHost implements FenceController.Host {
+        private final LeftOpen leftOpen;
+
+        FenceHost(LeftOpen leftOpen) {
+            this.leftOpen = leftOpen;
+        }
+
+        @Override
+        public boolean mayJudge() {
+            return node.session().trusted() && node.monitor().nowNs() >= node.session().reopenedAtNs() + OUTAGE_OVER_NS;
+        }
+
+        @Override
+        public void takeOver(String gone, long doneRevision) throws StoreUnavailableException, StoreRejectedException {
+            leftOpen.takeOver(gone, doneRevision);
         }
     }
 

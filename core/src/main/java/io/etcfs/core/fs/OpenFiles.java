@@ -151,8 +151,9 @@ final class OpenFiles {
         }
     }
 
-    /** The kernel is unmounted: it gives nothing back any more. */
+    /** The kernel is unmounted: nobody here has anything open, and it gives nothing back any more, also where it was cut off from open files. */
     void allForgotten() {
+        List.copyOf(handles.keySet()).forEach(this::release);
         for (Vnode v : List.copyOf(node.vnodes().all())) {
             v.lookups = 0;
             considerClosing(v);

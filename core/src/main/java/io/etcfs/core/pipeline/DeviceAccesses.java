@@ -42,12 +42,17 @@ final class DeviceAccesses {
         }
     }
 
-    void awaitQuiet() {
+    /** False: there is an access under way at that time. */
+    boolean awaitQuiet(long untilNs) {
         monitor.lock();
         try {
             while (underWay > 0) {
-                monitor.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
+                if (monitor.nowNs() >= untilNs) {
+                    return false;
+                }
+                monitor.awaitQuietly(Math.min(untilNs, monitor.nowNs() + 1_000_000_000L));
             }
+            return true;
         } finally {
             monitor.unlock();
         }

@@ -314,7 +314,12 @@ public final class Pipeline {
     }
 
     public void awaitDeviceQuiet() {
-        device.awaitQuiet();
+        device.awaitQuiet(Long.MAX_VALUE);
+    }
+
+    /** False: there is an access under way at that time. */
+    public boolean awaitDeviceQuiet(long untilNs) {
+        return device.awaitQuiet(untilNs);
     }
 
     // ---- publishing

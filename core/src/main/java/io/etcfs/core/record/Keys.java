@@ -38,6 +38,9 @@ public final class Keys {
     private final byte[] generation;
     private final byte[] batch;
     private final byte[] departed;
+    private final byte[] fencePending;
+    private final byte[] fenceClaim;
+    private final byte[] fenceDone;
     private final byte[] lock;
     private final byte[] want;
     private final byte[] owner;
@@ -65,6 +68,9 @@ public final class Keys {
         generation = kind("gen:");
         batch = kind("batch:");
         departed = kind("departed:");
+        fencePending = kind("fence_pending:");
+        fenceClaim = kind("fence_claim:");
+        fenceDone = kind("fence_done:");
         lock = kind("lock:");
         want = kind("want:");
         owner = kind("owner:");
@@ -261,6 +267,32 @@ public final class Keys {
 
     public Key departed(String node) {
         return node(departed, node);
+    }
+
+    public Key departures() {
+        return Key.of(departed);
+    }
+
+    /** The intent to fence a node; its create revision is the intent's identity. */
+    public Key fencePending(String node) {
+        return node(fencePending, node);
+    }
+
+    public Key fencesPending() {
+        return Key.of(fencePending);
+    }
+
+    /** Which controller carries the intent out; leased. */
+    public Key fenceClaim(String node) {
+        return node(fenceClaim, node);
+    }
+
+    public Key fenceDone(String node) {
+        return node(fenceDone, node);
+    }
+
+    public Key fencesDone() {
+        return Key.of(fenceDone);
     }
 
     // Tokens
@@ -563,9 +595,9 @@ public final class Keys {
         return new FileLocksKey(ino, node);
     }
 
-    /** The node of a {@code membership:}, {@code session:}, {@code gen:}, {@code batch:} or {@code departed:} key. */
+    /** The node of a {@code membership:}, {@code session:}, {@code gen:}, {@code batch:}, {@code departed:} or {@code fence_...:} key. */
     public NodeKey parseNode(Key key) {
-        for (byte[] head : new byte[][] {membership, session, generation, batch, departed}) {
+        for (byte[] head : new byte[][] {membership, session, generation, batch, departed, fencePending, fenceClaim, fenceDone}) {
             if (startsWith(key.bytes(), head)) {
                 Reader r = new Reader(key, head);
                 String node = r.node();

@@ -14,11 +14,12 @@ import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.TxnResult;
+import java.util.ArrayList;
 import java.util.List;
 
 /**
  * This node's place among the members: {@code membership:} on a lease of its own, longer than the session's, and the mark of a clean departure that takes
- * its place. Used by one thread at a time: first the one that opens the session, then the one that beats, then the one that leaves.
+ * its place. Used by one thread at a time: first the one that opens the session, then one that renews it, then the one that leaves.
  */
 final class Membership {
     private static final long BEAT_TIMEOUT_NS = Session.BEAT_TIMEOUT_NS;
@@ -30,10 +31,10 @@ final class Membership {
     private final String node;
     private final io.etcfs.core.record.proto.Membership record;
     private final long ttlSeconds;
-    private long lease;
+    /** Those that were granted for it, the latest last: a registration whose outcome is unknown may have put the key on any of them. */
+    private final List<Long> leases = new ArrayList<>();
+    /** Of the key; 0: not known, after a registration whose outcome is unknown. */
     private long revision;
-    /** Whether what is known of the membership is what etcd has: not after a registration whose outcome is unknown. */
-    private boolean registered;
 
     Membership(Monitor monitor, MetadataStore store, Keys keys, String node, io.etcfs.core.record.proto.Membership record, long ttlSeconds) {
         this.monitor = monitor;
@@ -50,46 +51,81 @@ final class Membership {
     }
 
     /**
-     * Puts the membership on a new lease and takes back the marks of an earlier departure. One that comes late, after another process of this node has
-     * registered or departed, changes nothing.
+     * The first registration of this process: membership on a lease, and what the node's last run left is taken back in the same step. It waits for an earlier
+     * session of the node to be gone: whoever has that is the node.
+     *
+     * @return false: there is such a session
      */
-    void register(Compare sameGeneration, long generation) throws StoreUnavailableException, StoreRejectedException {
+    boolean join(Compare sameGeneration, long generation) throws StoreUnavailableException, StoreRejectedException {
+        return register(sameGeneration, generation, Compare.absent(keys.session(node)));
+    }
+
+    /** That it is the one that {@link #join} put: of two processes that join at once only one gets the session, and the other takes nothing from it. */
+    Compare unchanged() {
+        // Where that is not known, it holds for nobody.
+        return Compare.modRevision(keys.membership(node), revision == 0 ? Long.MAX_VALUE : revision);
+    }
+
+    /** Keeps the membership, or registers again where it was lost. Only who has the session does. */
+    void renew(Compare sameGeneration, long generation, long session) throws StoreUnavailableException, StoreRejectedException {
+        if (revision == 0 || store.keepAlive(leases.getLast(), BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
+            register(sameGeneration, generation, Compare.createRevision(keys.session(node), session));
+        }
+    }
+
+    /** One that comes late, after another process of this node has registered, after a departure or a fence, changes nothing. */
+    private boolean register(Compare sameGeneration, long generation, Compare session) throws StoreUnavailableException, StoreRejectedException {
         long before = modRevision(keys.membership(node));
         long departedBefore = modRevision(keys.departed(node));
         LeaseGrant granted = store.grantLease(ttlSeconds, REQUEST_NS);
-        registered = false;
-        Outcome outcome = store.commit(new Txn(List.of(sameGeneration, Compare.modRevision(keys.membership(node), before), Compare.modRevision(keys.departed(node), departedBefore)),
-                List.of(Op.put(keys.membership(node), record.toBuilder().setGeneration(generation).build().toByteArray(), granted.leaseId()), Op.delete(keys.departed(node))), List.of()), REQUEST_NS);
-        if (!(outcome instanceof Outcome.Committed(TxnResult r))) {
-            throw new StoreUnavailableException("membership was not registered");
+        leases.add(granted.leaseId());
+        revision = 0;
+        Outcome outcome = store.commit(new Txn(
+                List.of(sameGeneration, session, Compare.modRevision(keys.membership(node), before), Compare.modRevision(keys.departed(node), departedBefore)),
+                List.of(Op.put(keys.membership(node), record.toBuilder().setGeneration(generation).build().toByteArray(), granted.leaseId()),
+                        Op.delete(keys.departed(node)), Op.delete(keys.fencePending(node)), Op.delete(keys.fenceDone(node))),
+                List.of(Op.get(keys.session(node)))), REQUEST_NS);
+        switch (outcome) {
+            case Outcome.Committed(TxnResult r) -> {
+                revision = r.revision();
+                leases.subList(0, leases.size() - 1).clear();
+                return true;
+            }
+            case Outcome.Conflict(TxnResult r) -> {
+                KeyValue found = r.ranged(0).only();
+                if ((found == null ? 0 : found.createRevision()) != session.number()) {
+                    return false;
+                }
+                throw new StoreUnavailableException("the membership changed meanwhile");
+            }
+            case Outcome.Unknown(String cause) -> throw new StoreUnavailableException("membership was not registered: " + cause);
         }
-        lease = granted.leaseId();
-        revision = r.revision();
-        registered = true;
     }
 
-    /** Keeps the membership, or registers again where it was lost. */
-    void renew(Compare sameGeneration, long generation) throws StoreUnavailableException, StoreRejectedException {
-        if (!registered || store.keepAlive(lease, BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
-            register(sameGeneration, generation);
-        }
-    }
-
-    /** Puts the mark of a clean departure in place of the membership. False: it could not be done in time. */
-    boolean depart(Compare sameGeneration, long generation, long untilNs) {
+    /**
+     * Puts the mark of a clean departure in place of the membership, if that is still there and the node owns nothing any more. False: it could not be done, and
+     * never will be.
+     */
+    boolean depart(Compare sameGeneration, long untilNs) {
         byte[] departed = Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray();
+        boolean[] expired = new boolean[1];
         boolean marked = Insist.on("record the departure", monitor, untilNs, () -> {
-            if (!registered) {
-                register(sameGeneration, generation);
+            KeyValue present = store.range(keys.membership(node), null, 0, false, 0, REQUEST_NS).only();
+            if (present == null || !leases.contains(present.leaseId())) {
+                expired[0] = modRevision(keys.departed(node)) == 0;
+                return true;
             }
             // One that comes late, after another process of this node has registered, finds another membership.
-            Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), revision), sameGeneration, Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd())),
+            Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), present.modRevision()), sameGeneration,
+                            Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd()), Compare.noneIn(keys.openedBy(node), keys.openedBy(node).prefixEnd())),
                     List.of(Op.delete(keys.membership(node)), Op.put(keys.departed(node), departed)), List.of());
-            return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed || modRevision(keys.departed(node)) != 0;
+            return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed;
         });
         // A copy of the registration that is still on its way finds its lease gone.
-        return marked && Insist.on("end the membership", monitor, untilNs, () -> {
-            store.revokeLease(lease, REQUEST_NS);
+        return marked && !expired[0] && Insist.on("end the membership", monitor, untilNs, () -> {
+            for (long lease : leases) {
+                store.revokeLease(lease, REQUEST_NS);
+            }
             return true;
         });
     }

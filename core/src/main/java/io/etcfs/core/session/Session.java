@@ -26,7 +26,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * This node's session: the leased key whose create revision is its identity, and until when it may be trusted. Its beats renew the {@link Membership}, too.
+ * This node's session: the leased key whose create revision is its identity, and until when it may be trusted. It has the {@link Membership} renewed, too.
  *
  * <pre>
  *   state    entered when                                            left when
@@ -78,8 +78,9 @@ public final class Session {
     private byte[] marker;
     private volatile boolean closing;
     private volatile Watch generationWatch;
-    /** The thread of the beats has not ended. */
-    private boolean beating;
+    /** How many of the two threads that renew leases have not ended. */
+    private int beating;
+    private volatile boolean membershipInDoubt;
 
     /** @param membership what others may know of this process; the generation is filled in */
     public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, io.etcfs.core.record.proto.Membership membership,
@@ -167,11 +168,12 @@ public final class Session {
         while (monitor.nowNs() < giveUpAt) {
             try {
                 readGeneration();
-                membership.register(monitor.with(this::generationCompare), generation);
-                if (putSession()) {
-                    monitor.with(() -> beating = true);
+                if (membership.join(monitor.with(this::generationCompare), generation) && putSession(List.of(membership.unchanged()))) {
+                    monitor.with(() -> beating = 2);
                     watchGeneration();
-                    tasks.startOwn("session", this::beat);
+                    tasks.startOwn("session", () -> beat(this::beatForever));
+                    // Apart: registering again can take many times what a session lives.
+                    tasks.startOwn("membership", () -> beat(this::keepMembership));
                     return;
                 }
                 problem = "node " + node + " is in use: its session is alive in etcd; choose another --node, or stop the daemon that runs it";
@@ -206,13 +208,18 @@ public final class Session {
         }
     }
 
-    /** Puts the session key if it is absent. False: somebody else's is there. */
-    private boolean putSession() throws StoreUnavailableException, StoreRejectedException {
+    /**
+     * Puts the session key if it is absent. An intent to fence the node goes in the same step: each is younger than all sessions of its node, so that what is severed by it
+     * is all that they wrote. False: somebody else's is there, or what else was to hold does not.
+     */
+    private boolean putSession(List<Compare> more) throws StoreUnavailableException, StoreRejectedException {
         LeaseGrant lease = store.grantLease(sessionTtlSeconds, REQUEST_NS);
         byte[] value = io.etcfs.core.record.proto.Session.newBuilder().setIncarnation(incarnation).setLease(lease.leaseId()).build().toByteArray();
-        Txn txn = new Txn(
-                List.of(Compare.absent(keys.session(node)), Compare.modRevision(keys.generation(node), generationRevision)),
-                List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node))),
+        List<Compare> compares = new ArrayList<>(more);
+        compares.add(Compare.absent(keys.session(node)));
+        compares.add(Compare.modRevision(keys.generation(node), generationRevision));
+        Txn txn = new Txn(compares,
+                List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node)), Op.delete(keys.fencePending(node))),
                 List.of(Op.get(keys.session(node)), Op.get(keys.generation(node)), Op.get(keys.batch(node))));
         Outcome outcome = store.commit(txn, REQUEST_NS);
         KeyValue markerFound;
@@ -300,13 +307,13 @@ public final class Session {
         }
     }
 
-    private void beat() {
+    private void beat(Runnable forever) {
         try {
-            beatForever();
+            forever.run();
         } finally {
             monitor.lock();
             try {
-                beating = false;
+                beating--;
                 monitor.changed();
             } finally {
                 monitor.unlock();
@@ -314,8 +321,41 @@ public final class Session {
         }
     }
 
+    private void keepMembership() {
+        long next = monitor.nowNs() + membership.beatNs();
+        while (!closing) {
+            monitor.pause(BEAT_NS);
+            if (!closing && (membershipInDoubt || monitor.nowNs() >= next)) {
+                next = monitor.nowNs() + membership.beatNs();
+                membershipInDoubt = false;
+                try {
+                    renewMembership();
+                } catch (StoreUnavailableException e) {
+                    LOG.log(System.Logger.Level.DEBUG, "the membership is not renewed: {0}", e.getMessage());
+                    membershipInDoubt = true;
+                } catch (StoreRejectedException e) {
+                    LOG.log(System.Logger.Level.WARNING, "etcd refused a membership: {0}", e.getMessage());
+                }
+            }
+        }
+    }
+
+    private void renewMembership() throws StoreUnavailableException, StoreRejectedException {
+        Compare sameGeneration;
+        long generationNow;
+        long session;
+        monitor.lock();
+        try {
+            sameGeneration = generationCompare();
+            generationNow = generation;
+            session = revision;
+        } finally {
+            monitor.unlock();
+        }
+        membership.renew(sameGeneration, generationNow, session);
+    }
+
     private void beatForever() {
-        long nextMembershipBeat = 0;
         while (!closing) {
             long start = monitor.nowNs();
             try {
@@ -325,13 +365,8 @@ public final class Session {
                 } else {
                     acknowledge(beat);
                 }
-                if (start >= nextMembershipBeat) {
-                    nextMembershipBeat = start + membership.beatNs();
-                    membership.renew(monitor.with(this::generationCompare), generation);
-                }
             } catch (StoreUnavailableException e) {
                 LOG.log(System.Logger.Level.DEBUG, "no answer to a keep-alive: {0}", e.getMessage());
-                nextMembershipBeat = 0;
                 if (monitor.with(() -> monitor.nowNs() > trustedUntilNs)) {
                     // Answers may be lost while the key is fine: nothing to do but to try again at once.
                     monitor.pause(20_000_000L);
@@ -401,7 +436,7 @@ public final class Session {
                     throw fenced();
                 }
                 everReopened = true;
-                if (putSession()) {
+                if (putSession(List.of())) {
                     break;
                 }
             } catch (StoreUnavailableException e) {
@@ -411,6 +446,8 @@ public final class Session {
             }
             monitor.pause(200_000_000L);
         }
+        // Whatever took the session may have taken the membership, too.
+        membershipInDoubt = true;
         LOG.log(System.Logger.Level.INFO, "session opened again at revision {0}", Long.toString(revision));
         byte[] markerFound = marker;
         monitor.lock();
@@ -439,8 +476,25 @@ public final class Session {
     }
 
     /** Same generation as when it was last read. Monitor held. */
-    public Compare generationCompare() {
+    private Compare generationCompare() {
         return Compare.modRevision(keys.generation(node), generationRevision);
+    }
+
+    /** What the last steps of leaving compare, without a session: the node was not fenced, and no other process of it has joined. Monitor held. */
+    public List<Compare> stillLeaving() {
+        return List.of(generationCompare(), membership.unchanged());
+    }
+
+    /** Waits for a session that can be trusted, where there has just been an outage. */
+    public void awaitTrust(long untilNs) {
+        monitor.lock();
+        try {
+            while (!trusted() && !closing && monitor.nowNs() < untilNs) {
+                monitor.awaitQuietly(Math.min(untilNs, monitor.nowNs() + BEAT_NS));
+            }
+        } finally {
+            monitor.unlock();
+        }
     }
 
     /** Ends the session for good, after everything was published and the tokens given back. False: it could not be ended in time. */
@@ -448,6 +502,11 @@ public final class Session {
         closing = true;
         stopWatching();
         awaitLastBeat(untilNs);
+        // Where an outage took it and no beat has registered again since: without it there is no clean departure.
+        Insist.on("keep the membership", monitor, untilNs, () -> {
+            renewMembership();
+            return true;
+        });
         boolean ended = Insist.on("end the session", monitor, untilNs, () -> {
             store.revokeLease(leaseId, REQUEST_NS);
             return true;
@@ -462,16 +521,16 @@ public final class Session {
         return ended;
     }
 
-    /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. */
+    /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. False: it stays without, and is fenced. */
     public boolean depart(long untilNs) {
-        return membership.depart(monitor.with(this::generationCompare), monitor.with(() -> generation), untilNs);
+        return membership.depart(monitor.with(this::generationCompare), untilNs);
     }
 
     /** A beat that is under way can end in a new session: that one is to be closed, too. */
     private void awaitLastBeat(long untilNs) {
         monitor.lock();
         try {
-            while (beating && monitor.nowNs() < untilNs) {
+            while (beating > 0 && monitor.nowNs() < untilNs) {
                 monitor.awaitQuietly(untilNs);
             }
         } finally {

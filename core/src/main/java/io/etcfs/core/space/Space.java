@@ -11,6 +11,7 @@ import io.etcfs.core.fs.FsException;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Counter;
+import io.etcfs.core.record.proto.FenceDone;
 import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.record.proto.Unfree;
 import io.etcfs.core.session.NodeStoppedError;
@@ -36,6 +37,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 
 /**
  * The device's space as this node has it: the arenas it owns, claimed when a write needs one; allocation; freeing, by itself in its own arenas and through
@@ -47,6 +49,7 @@ import java.util.TreeMap;
 public final class Space {
     private static final long REQUEST_NS = 2_000_000_000L;
     private static final long SWEEP_NS = 10_000_000_000L;
+    private static final int FOREIGN_UNFREES_LOOKED_AT = 2_000;
     /** After a claim found nothing, it is asked again no sooner than this. */
     private static final long FULL_NS = 500_000_000L;
     private static final System.Logger LOG = System.getLogger(Space.class.getName());
@@ -345,9 +348,7 @@ public final class Space {
         KeyValue free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, false, 0, REQUEST_NS).only();
         List<Compare> compares = new ArrayList<>(List.of(guard));
         if (free != null) {
-            long id = keys.parseFreeArena(free.key());
-            compares.add(Compare.modRevision(free.key(), free.modRevision()));
-            return committed(new Txn(compares, List.of(Op.delete(free.key()), Op.put(keys.arena(node, id), free.value())), List.of())) ? id : TRY_AGAIN;
+            return claimGivenBack(compares, free) ? keys.parseFreeArena(free.key()) : TRY_AGAIN;
         }
         KeyValue log = store.range(keys.arenaAllocLog(), null, 0, false, 0, REQUEST_NS).only();
         try {
@@ -363,6 +364,12 @@ public final class Space {
         } catch (InvalidProtocolBufferException e) {
             throw new NodeStoppedError("damaged record " + keys.arenaAllocLog());
         }
+    }
+
+    private boolean claimGivenBack(List<Compare> guard, KeyValue free) throws StoreRejectedException {
+        List<Compare> compares = new ArrayList<>(guard);
+        compares.add(Compare.modRevision(free.key(), free.modRevision()));
+        return committed(new Txn(compares, List.of(Op.delete(free.key()), Op.put(keys.arena(node, keys.parseFreeArena(free.key())), free.value())), List.of()));
     }
 
     private boolean committed(Txn txn) throws StoreRejectedException {
@@ -422,16 +429,46 @@ public final class Space {
                 }
             }
         }
+        claimWhatNobodySweeps();
     }
 
     private boolean suspectsGone(Unfree record) throws StoreUnavailableException, StoreRejectedException {
         for (SessionRef s : record.getSuspectsList()) {
             KeyValue now = store.range(keys.session(s.getNode()), null, 0, false, 0, REQUEST_NS).only();
-            if (now == null || now.createRevision() <= s.getSession()) {
+            if ((now == null || now.createRevision() <= s.getSession()) && !severed(s)) {
                 return false;
             }
         }
         return true;
+    }
+
+    /** Whether the node was fenced after that session, and has not joined since. */
+    private boolean severed(SessionRef s) throws StoreUnavailableException, StoreRejectedException {
+        KeyValue done = store.range(keys.fenceDone(s.getNode()), null, 0, false, 0, REQUEST_NS).only();
+        try {
+            return done != null && FenceDone.parseFrom(done.value()).getIntent() > s.getSession();
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record " + done.key());
+        }
+    }
+
+    /**
+     * Arenas in the free pool have no owner to see to what is freed in them: one of those who notice claims them. Else the blocks would stay used until somebody
+     * runs out of space.
+     */
+    private void claimWhatNobodySweeps() throws StoreUnavailableException, StoreRejectedException {
+        Set<Long> notOurs = new TreeSet<>();
+        for (KeyValue kv : store.range(keys.unfrees(), keys.unfrees().prefixEnd(), FOREIGN_UNFREES_LOOKED_AT, true, 0, REQUEST_NS).keyValues()) {
+            notOurs.add(keys.parseUnfree(kv.key()).arena());
+        }
+        notOurs.removeIf(id -> monitor.with(() -> arenas.get(id) != null));
+        for (long id : notOurs) {
+            KeyValue free = store.range(keys.freeArena(id), null, 0, false, 0, REQUEST_NS).only();
+            List<Compare> guard = monitor.with(() -> stopping || leaving || !session.trusted() ? null : session.guard().compares());
+            if (free != null && guard != null && claimGivenBack(guard, free)) {
+                load(id);
+            }
+        }
     }
 
     private void apply(Key key, Unfree record) {
@@ -508,9 +545,11 @@ public final class Space {
                 if (owned.isEmpty()) {
                     return true;
                 }
-                Compare sameGeneration = monitor.with(session::generationCompare);
+                List<Compare> stillLeaving = monitor.with(session::stillLeaving);
                 for (KeyValue kv : owned) {
-                    committed(new Txn(List.of(sameGeneration, Compare.modRevision(kv.key(), kv.modRevision())),
+                    List<Compare> compares = new ArrayList<>(stillLeaving);
+                    compares.add(Compare.modRevision(kv.key(), kv.modRevision()));
+                    committed(new Txn(compares,
                             List.of(Op.delete(kv.key()), Op.put(keys.freeArena(keys.parseArena(kv.key()).id()), kv.value())), List.of()));
                 }
             } catch (StoreUnavailableException | StoreRejectedException e) {

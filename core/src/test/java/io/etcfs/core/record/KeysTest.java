@@ -56,6 +56,12 @@ class KeysTest {
         assertKey("gen:", keys.generations());
         assertKey("batch:n1", keys.batch("n1"));
         assertKey("departed:n1", keys.departed("n1"));
+        assertKey("departed:", keys.departures());
+        assertKey("fence_pending:n1", keys.fencePending("n1"));
+        assertKey("fence_pending:", keys.fencesPending());
+        assertKey("fence_claim:n1", keys.fenceClaim("n1"));
+        assertKey("fence_done:n1", keys.fenceDone("n1"));
+        assertKey("fence_done:", keys.fencesDone());
         assertKey("lock:0000000000000001/x/n1", keys.lockExclusive(1, "n1"));
         assertKey("lock:0000000000000001/s/n1", keys.lockShared(1, "n1"));
         assertKey("lock:0000000000000001/", keys.locksOf(1));
@@ -110,7 +116,8 @@ class KeysTest {
             assertEquals(new Keys.OpenKey(a, b, node), keys.parseOpened(keys.opened(node, a, b)));
             assertEquals(a, keys.parseOrphan(keys.orphan(a)));
             assertEquals(new Keys.FileLocksKey(a, node), keys.parseFileLocks(keys.fileLocks(a, node)));
-            for (Key key : List.of(keys.membership(node), keys.session(node), keys.generation(node), keys.batch(node), keys.departed(node))) {
+            for (Key key : List.of(keys.membership(node), keys.session(node), keys.generation(node), keys.batch(node), keys.departed(node),
+                    keys.fencePending(node), keys.fenceClaim(node), keys.fenceDone(node))) {
                 assertEquals(new Keys.NodeKey(node), keys.parseNode(key));
             }
         }

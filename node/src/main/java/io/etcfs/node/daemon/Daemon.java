@@ -2,6 +2,7 @@ package io.etcfs.node.daemon;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.label.Label;
@@ -230,7 +231,7 @@ public final class Daemon {
     }
 
     private ClusterNode startNode(MetadataStore store, DirectDevice device, Super superblock) throws Refusal, InterruptedException {
-        var ports = new ClusterNode.Ports(store, device, clock, new VirtualTasks(this::uncaught), new SplittableRandom());
+        var ports = new ClusterNode.Ports(store, device, clock, new VirtualTasks(this::uncaught), new SplittableRandom(), Fencer.none());
         var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
         ClusterNode started = new ClusterNode(ports, settings, superblock);
         started.onStop(this::stopNow);

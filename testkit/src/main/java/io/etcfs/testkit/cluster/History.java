@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 /** Every revision of a filesystem's keys since it began to listen, so that each can be looked at afterwards. */
 public final class History {
     /** What there can be after a node went without leaving, until it comes back or, of an owner record, for ever. */
-    public static final Set<Kind> LEFT_BY_A_CRASH = Set.of(Kind.NODE_GONE, Kind.ORPHAN_WAITS, Kind.OWNER_LEFT);
+    public static final Set<Kind> LEFT_BY_A_CRASH = Set.of(Kind.NODE_GONE, Kind.NODE_VANISHED, Kind.ORPHAN_WAITS, Kind.OWNER_LEFT);
 
     private static final long PATIENCE_NS = 10_000_000_000L;
 

@@ -32,6 +32,8 @@ public final class TestCluster implements AutoCloseable {
     public final Tasks tasks = (name, body) -> Thread.ofVirtual().name(name).start(body);
     public final MetadataStore store;
     public final MemoryDevice device;
+    /** Of all nodes. It confirms nothing until a test says otherwise. */
+    public final TestFencer fencer = new TestFencer();
     public final Super superblock;
     /** Why nodes stopped that should not have, and broken invariants. */
     public final List<String> stopped = new CopyOnWriteArrayList<>();
@@ -87,7 +89,7 @@ public final class TestCluster implements AutoCloseable {
 
     /** @param attached the shared device, as this node has it */
     public ClusterNode start(String name, MetadataStore way, BlockDevice attached, long maxCachedBytes) throws StartException {
-        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, attached, clock, tasks, new Random(processes)),
+        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, attached, clock, tasks, new Random(processes), fencer),
                 new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), 10_000_000_000L, 128, maxCachedBytes), superblock);
         node.onStop(reason -> stopped.add(name + ": " + reason));
         node.start();

@@ -1,5 +1,6 @@
 package io.etcfs.testkit.sim;
 
+import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.session.StartException;
@@ -56,7 +57,7 @@ final class Machine {
         daemon = process;
         SimStore store = new SimStore(world.store, process, network);
         int power = world.power;
-        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power ? 1 : 0), process, process, new Random(random.nextLong())),
+        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power ? 1 : 0), process, process, new Random(random.nextLong()), Fencer.none()),
                 new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock);
         ClusterNode mounted = node;
         kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted);

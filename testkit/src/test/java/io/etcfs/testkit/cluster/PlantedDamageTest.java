@@ -19,6 +19,8 @@ import io.etcfs.core.record.proto.Departed;
 import io.etcfs.core.record.proto.Dirent;
 import io.etcfs.core.record.proto.Extent;
 import io.etcfs.core.record.proto.ExtentRange;
+import io.etcfs.core.record.proto.FenceDone;
+import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.FileType;
 import io.etcfs.core.record.proto.Inode;
 import io.etcfs.core.record.proto.Lock;
@@ -244,6 +246,12 @@ class PlantedDamageTest {
             case NODE_LEASE -> records.put(keys.membership("n1"), records.get(keys.membership("n1")).value(), 0);
             case NODE_GENERATION -> records.change(keys.membership("n1"), Membership.newBuilder(), m -> m.setGeneration(4));
             case NODE_DEPARTED -> records.put(keys.departed("n1"), Departed.newBuilder().setAtNs(1));
+            case NODE_FENCED -> records.put(keys.fenceDone("n3"), FenceDone.newBuilder().setIntent(2));
+            case FENCE_INTENT -> {
+                records.put(keys.fencePending("n1"), FenceIntent.newBuilder().setAtNs(1));
+                return Set.of(Kind.NODE_VANISHED);
+            }
+            case NODE_VANISHED -> records.put(keys.fencePending("n3"), FenceIntent.newBuilder().setAtNs(1));
             case BATCH_MARKER -> records.put(keys.batch("n1"), BatchMarker.newBuilder().setNumber(4));
             case NODE_GONE -> {
                 long lease = records.get(keys.session("n1")).leaseId();

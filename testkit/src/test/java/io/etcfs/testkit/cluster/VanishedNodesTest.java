@@ -1,0 +1,372 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.core.fence.DeclareDead;
+import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.FenceIntent;
+import io.etcfs.core.record.proto.Generation;
+import io.etcfs.core.session.StartException;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.Txn;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Nodes that leave, that vanish, that come back: what becomes of their membership, arenas and open files. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class VanishedNodesTest {
+    private static final long SECOND = 1_000_000_000L;
+    private static final byte[] DATA = new byte[300_000];
+
+    private final Keys keys = new Keys(TestCluster.NAME);
+    private TestCluster cluster;
+    private HookedStore way;
+    private ClusterNode n1;
+    private ClusterNode n2;
+    private TestClient a;
+    private TestClient b;
+
+    @BeforeEach
+    void start() throws Exception {
+        cluster = new TestCluster(64L << 20);
+        way = new HookedStore(cluster.store);
+        n1 = cluster.start("n1");
+        n2 = cluster.start("n2", way);
+        a = new TestClient(n1);
+        b = new TestClient(n2);
+        b.mkdir("/d");
+        b.write("/d/f", 0, DATA, 0);
+        b.fsync("/d/f");
+        assertTrue(exists(keys.arenasOf("n2")));
+    }
+
+    @AfterEach
+    void stop() {
+        cluster.fencer.release();
+        way.hook = txn -> null;
+        cluster.close();
+        cluster.stopped.removeIf(s -> s.startsWith("n2: this node was fenced"));
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private static Call call() {
+        return new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
+    }
+
+    private long count(Key prefix) throws Exception {
+        return cluster.store.range(prefix, prefix.prefixEnd(), 0, true, 0, SECOND).count();
+    }
+
+    private boolean exists(Key prefix) throws Exception {
+        return count(prefix) > 0;
+    }
+
+    private KeyValue get(Key key) throws Exception {
+        return cluster.store.range(key, null, 0, false, 0, SECOND).only();
+    }
+
+    private interface Condition {
+        boolean holds() throws Exception;
+    }
+
+    private static void await(String what, Condition condition) throws Exception {
+        long until = System.nanoTime() + 30 * SECOND;
+        while (!condition.holds()) {
+            assertTrue(System.nanoTime() < until, "not within 30 s: " + what);
+            Thread.sleep(5);
+        }
+    }
+
+    private long generation() throws Exception {
+        return Generation.parseFrom(get(keys.generation("n2")).value()).getGeneration();
+    }
+
+    /** It is gone, and its leases have run out. */
+    private void vanish() throws Exception {
+        way.cut = true;
+        runOut();
+    }
+
+    private void runOut() throws Exception {
+        for (Key leased : List.of(keys.session("n2"), keys.membership("n2"))) {
+            KeyValue kv = get(leased);
+            if (kv != null) {
+                cluster.store.revokeLease(kv.leaseId(), SECOND);
+            }
+        }
+    }
+
+    private void comeBack() throws Exception {
+        n2 = cluster.start("n2");
+        b = new TestClient(n2);
+    }
+
+    @Test
+    void whoLeavesIsNotFencedAndItsSpaceIsUsed() throws Exception {
+        long freeBefore = a.freeBlocks();
+        n2.leave(5 * SECOND);
+        assertTrue(exists(keys.departed("n2")));
+        assertFalse(exists(keys.membership("n2")));
+        assertFalse(exists(keys.arenasOf("n2")));
+        assertEquals(freeBefore, a.freeBlocks(), "what is free stays free");
+        // 64 MiB are four arenas; one of them was n2's.
+        for (int i = 0; i < 60; i++) {
+            a.write("/fill" + i, 0, new byte[1 << 20], 0);
+        }
+        assertFalse(exists(keys.freeArenas()), "the arena that was given back is used");
+        assertArrayEquals(DATA, a.read("/d/f"));
+        assertEquals(List.of(), cluster.fencer.asked);
+        assertFalse(exists(keys.fencesPending()) || exists(keys.fencesDone()));
+        assertEquals(0, generation());
+    }
+
+    @Test
+    void whoVanishesIsFencedOnceAndItsSpaceIsUsed() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.CONFIRM;
+        long session = get(keys.session("n2")).createRevision();
+        vanish();
+        await("the fence is done", () -> exists(keys.fenceDone("n2")));
+        assertEquals(1, cluster.fencer.asked.size());
+        assertEquals("n2", cluster.fencer.asked.getFirst().node());
+        assertTrue(cluster.fencer.asked.getFirst().before() > session);
+        assertEquals(1, generation());
+        assertFalse(exists(keys.arenasOf("n2")) || exists(keys.fencesPending()));
+        assertArrayEquals(DATA, a.read("/d/f"));
+        for (int i = 0; i < 60; i++) {
+            a.write("/fill" + i, 0, new byte[1 << 20], 0);
+        }
+        assertFalse(exists(keys.freeArenas()));
+        way.cut = false;
+        await("it learns that it was fenced", () -> cluster.stopped.stream().anyMatch(s -> s.startsWith("n2: this node was fenced")));
+        comeBack();
+        assertEquals(1, n2.status().generation());
+        assertFalse(exists(keys.fenceDone("n2")));
+        assertArrayEquals(DATA, b.read("/d/f"));
+        b.unlink("/d/f");
+    }
+
+    @Test
+    void withoutConfirmationNothingIsTaken() throws Exception {
+        for (TestFencer.Mode mode : List.of(TestFencer.Mode.REFUSE, TestFencer.Mode.FAIL)) {
+            cluster.fencer.mode = mode;
+            vanish();
+            await("the intent says why", () -> exists(keys.fencePending("n2")) && !FenceIntent.parseFrom(get(keys.fencePending("n2")).value()).getSaw().isEmpty());
+            assertEquals("n2", FenceIntent.parseFrom(get(keys.fencePending("n2")).value()).getHost());
+            assertEquals(0, generation());
+            assertTrue(exists(keys.arenasOf("n2")));
+            assertFalse(exists(keys.fenceDone("n2")));
+            way = new HookedStore(cluster.store);
+            n2 = cluster.start("n2", way);
+            b = new TestClient(n2);
+            assertFalse(exists(keys.fencePending("n2")), "it is back");
+            b.write("/d/f", 0, DATA, 0);
+            b.fsync("/d/f");
+        }
+    }
+
+    @Test
+    void whoComesBackWhileItIsSeveredIsLeftAlone() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.HANG;
+        vanish();
+        await("somebody severs it", () -> !cluster.fencer.asked.isEmpty());
+        comeBack();
+        b.write("/d/g", 0, DATA, 0);
+        cluster.fencer.release();
+        await("the controller gives its claim up", () -> !exists(keys.fenceClaim("n2")));
+        b.fsync("/d/g");
+        assertArrayEquals(DATA, a.read("/d/g"));
+        assertEquals(0, generation());
+        assertTrue(exists(keys.arenasOf("n2")));
+    }
+
+    private record Opened(long ino, long handle) {}
+
+    /** As a process has it that has been holding it for a while: the kernel has given the lookup back. */
+    private static Opened open(ClusterNode node, String path) throws Exception {
+        long dir = node.lookup(call(), 1, "d".getBytes()).ino();
+        long ino = node.lookup(call(), dir, path.substring(3).getBytes()).ino();
+        long handle = node.open(call(), ino, 2, false).handle();
+        node.forget(ino, 1);
+        return new Opened(ino, handle);
+    }
+
+    /** Three files are open on the node that vanishes: one that has its name, one without that is open elsewhere, too, one without that is not. */
+    @Test
+    void whatADeadNodeHadOpenIsFreed() throws Exception {
+        long free = a.freeBlocks();
+        for (String name : List.of("/d/named", "/d/shared", "/d/alone")) {
+            b.write(name, 0, DATA, 0);
+            open(n2, name);
+        }
+        Opened shared = open(n1, "/d/shared");
+        a.list("/d");
+        b.unlink("/d/shared");
+        b.unlink("/d/alone");
+        n2.sync(5 * SECOND);
+        a.list("/d");
+        assertEquals(3, count(keys.openedBy("n2")));
+        assertEquals(2, count(keys.orphans()));
+        vanish();
+        await("the intent is there", () -> exists(keys.fencePending("n2")));
+        assertEquals(3, count(keys.openedBy("n2")), "nothing of it is touched before it is known to be dead");
+        assertEquals(DeclareDead.Result.DONE, new DeclareDead(cluster.store, cluster.clock, keys).run("n2", "a test", 20 * SECOND));
+        await("its keys are gone", () -> !exists(keys.openedBy("n2")));
+        await("the orphan that nobody else has open is freed", () -> count(keys.orphans()) == 1);
+        assertEquals(1, count(keys.openedBy("n1")));
+        n1.release(call(), shared.ino, shared.handle);
+        await("the other one, too", () -> !exists(keys.orphans()) && !exists(keys.openedBy("n1")));
+        a.unlink("/d/named");
+        n1.sync(5 * SECOND);
+        await("all blocks are free", () -> a.freeBlocks() == free);
+    }
+
+    @Test
+    void aNodeCanEndAtAnyStepOfLeaving() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.CONFIRM;
+        int left = 0;
+        int fenced = 0;
+        for (int last = 0; left < 2; last++) {
+            assertTrue(last < 60, "it never gets to leave");
+            b.write("/d/file" + last, 0, DATA, 0);
+            AtomicInteger steps = new AtomicInteger(last);
+            HookedStore its = way;
+            way.hook = txn -> {
+                if (txn.success().isEmpty()) {
+                    return null;
+                }
+                if (steps.getAndDecrement() <= 0) {
+                    its.cut = true;
+                    return new Outcome.Unknown("it is dead");
+                }
+                return null;
+            };
+            n2.leave(SECOND / 2);
+            boolean clean = !its.cut;
+            its.cut = true;
+            runOut();
+            if (clean) {
+                left++;
+                assertTrue(exists(keys.departed("n2")) && !exists(keys.arenasOf("n2")) && !exists(keys.openedBy("n2")));
+                Thread.sleep(200);
+                assertFalse(exists(keys.fencePending("n2")) || exists(keys.fenceDone("n2")), "a clean departure is fenced");
+            } else {
+                fenced++;
+                await("it is fenced", () -> exists(keys.fenceDone("n2")));
+                assertFalse(exists(keys.departed("n2")) || exists(keys.arenasOf("n2")));
+            }
+            assertEquals(fenced, generation(), "each crash is fenced once");
+            assertArrayEquals(DATA, a.read("/d/f"));
+            way = new HookedStore(cluster.store);
+            n2 = cluster.start("n2", way);
+            b = new TestClient(n2);
+        }
+        assertTrue(fenced >= 4, "only " + fenced + " steps");
+    }
+
+    @Test
+    void whoseMembershipHasRunOutCanNotDepart() throws Exception {
+        // Its beats get no answer about the membership, so that it does not register again.
+        way.hook = txn -> txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().equals(keys.membership("n2"))) ? new Outcome.Unknown("no answer") : null;
+        cluster.store.revokeLease(get(keys.membership("n2")).leaseId(), SECOND);
+        n2.leave(5 * SECOND);
+        await("it is to be fenced", () -> exists(keys.fencePending("n2")));
+        assertFalse(exists(keys.departed("n2")) || exists(keys.membership("n2")));
+    }
+
+    /** Another process is started under the name of one that runs: that goes on undisturbed, and stays a member. */
+    @Test
+    void aSecondProcessOfTheSameNameDoesNotJoin() throws Exception {
+        long membership = get(keys.membership("n2")).modRevision();
+        StartException refused = assertThrows(StartException.class, () -> cluster.start("n2"));
+        assertTrue(refused.getMessage().contains("in use"), refused.getMessage());
+        assertEquals(membership, get(keys.membership("n2")).modRevision());
+        b.write("/d/f", 0, DATA, 0);
+        b.fsync("/d/f");
+    }
+
+    /** An outage takes session and membership, and its new session before it is a member again: a fence for the first would not hold what it wrote under the second. */
+    @Test
+    void anIntentEndsWithANewSession() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.REFUSE;
+        way.hook = txn -> txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().equals(keys.membership("n2"))) ? new Outcome.Unknown("no answer") : null;
+        way.cut = true;
+        runOut();
+        await("the intent is there", () -> exists(keys.fencePending("n2")));
+        way.cut = false;
+        await("it has a session", () -> exists(keys.session("n2")));
+        assertFalse(exists(keys.fencePending("n2")));
+        way.hook = txn -> null;
+        await("it is a member", () -> exists(keys.membership("n2")));
+    }
+
+    /** Each step of leaving that is still on its way when the next process has joined. */
+    @Test
+    void stepsOfLeavingThatComeLateChangeNothing() throws Exception {
+        List<Txn> late = new CopyOnWriteArrayList<>();
+        way.hook = txn -> {
+            if (txn.success().stream().anyMatch(op -> op instanceof Op.Put p && (p.key().startsWith(keys.freeArenas()) || p.key().equals(keys.departed("n2"))))) {
+                late.add(txn);
+                return new Outcome.Unknown("slow");
+            }
+            return null;
+        };
+        n2.leave(SECOND / 2);
+        assertFalse(late.isEmpty());
+        comeBack();
+        for (Txn txn : late) {
+            assertInstanceOf(Outcome.Conflict.class, cluster.store.commit(txn, SECOND));
+        }
+        b.write("/d/f", 0, DATA, 0);
+        b.fsync("/d/f");
+        assertFalse(exists(keys.freeArenas()));
+    }
+
+    /** Another process registers between the registration of one and its session, and is then gone: who gets the session is a member on its own lease. */
+    @Test
+    void ofTwoProcessesThatJoinAtOnceOneIsTheMember() throws Exception {
+        AtomicLong lease = new AtomicLong();
+        HookedStore others = new HookedStore(cluster.store);
+        others.hook = txn -> {
+            for (Op op : txn.success()) {
+                if (op instanceof Op.Put p && p.key().equals(keys.membership("n3"))) {
+                    lease.set(p.leaseId());
+                } else if (op instanceof Op.Put p && p.key().equals(keys.session("n3"))) {
+                    others.cut = true;
+                    return new Outcome.Unknown("it is dead");
+                }
+            }
+            return null;
+        };
+        HookedStore own = new HookedStore(cluster.store);
+        own.hook = txn -> {
+            if (lease.get() == 0 && txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().equals(keys.session("n3")))) {
+                cluster.tasks.start("other", () -> assertThrows(StartException.class, () -> cluster.start("n3", others)));
+                while (!others.cut) {
+                    Thread.onSpinWait();
+                }
+            }
+            return null;
+        };
+        ClusterNode n3 = cluster.start("n3", own);
+        cluster.store.revokeLease(lease.get(), SECOND);
+        assertTrue(exists(keys.membership("n3")));
+        n3.leave(5 * SECOND);
+        assertTrue(exists(keys.departed("n3")));
+    }
+}
