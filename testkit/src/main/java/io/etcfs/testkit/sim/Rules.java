@@ -20,7 +20,8 @@ import java.util.function.LongSupplier;
 
 /**
  * What must hold at every revision of the store: an exclusive token is alone; a batch is published by a process that has its node's session and was not fenced, each
- * once and in order; what a holder that vanished has written is durable before anybody takes its token.
+ * once and in order; what a holder that vanished has written is durable before anybody takes its token; nobody is fenced that left in order, nobody twice,
+ * nobody unconfirmed, and only who was gives up arenas by it.
  */
 final class Rules implements WatchListener {
     private final Keys keys;
@@ -45,12 +46,22 @@ final class Rules implements WatchListener {
     /** When a process was followed by the next one of its node. */
     private final Map<String, Long> replaced = new HashMap<>();
     private final LongSupplier time;
+    private final SimFencer fencer;
+    /** By process: create revision of the newest session it had. */
+    private final Map<String, Long> sessionOf = new HashMap<>();
+    /** By node: the intent's create revision. */
+    private final Map<String, Long> intents = new HashMap<>();
+    private final Set<String> left = new HashSet<>();
+    /** By arena: the keys that say whose it is. */
+    private final Map<String, Set<String>> arenaPlaces = new HashMap<>();
+    private final Map<String, Integer> fencedSinceJoined = new HashMap<>();
 
     /** @param time what {@link Op#called} is drawn from */
-    Rules(Keys keys, SimDisk disk, LongSupplier time, Consumer<String> broken) {
+    Rules(Keys keys, SimDisk disk, SimFencer fencer, LongSupplier time, Consumer<String> broken) {
         this.keys = keys;
         this.time = time;
         this.disk = disk;
+        this.fencer = fencer;
         this.broken = broken;
         this.exclusion = new Exclusion(keys, broken);
     }
@@ -79,6 +90,7 @@ final class Rules implements WatchListener {
                         incarnations.getOrDefault(node, Set.of()).stream().filter(before -> !before.equals(incarnation)).forEach(before -> replaced.putIfAbsent(before, time.getAsLong()));
                         sessions.put(node, incarnation);
                         sessionRevisions.put(node, kv.createRevision());
+                        sessionOf.put(incarnation, kv.createRevision());
                         incarnations.computeIfAbsent(node, n -> new HashSet<>()).add(incarnation);
                     } else {
                         disk.sessionEnded(sessions.get(node));
@@ -92,8 +104,109 @@ final class Rules implements WatchListener {
                     owner(revision, node, put ? Owner.parseFrom(kv.value()) : null);
                 }
             }
+            fences(revision, events);
         } catch (InvalidProtocolBufferException e) {
             throw new IllegalStateException(e);
+        }
+    }
+
+    /** By process: the create revision of the newest session it had, 0 if none. */
+    long session(String process) {
+        return sessionOf.getOrDefault(process, 0L);
+    }
+
+    /** By node: create revision of the intent to fence it, 0 if there is none. */
+    long intent(String node) {
+        return intents.getOrDefault(node, 0L);
+    }
+
+    private void fences(long revision, List<WatchEvent> events) {
+        Set<String> memberGone = new HashSet<>();
+        Set<String> raised = new HashSet<>();
+        Set<String> intentPut = new HashSet<>();
+        Set<String> marked = new HashSet<>();
+        for (WatchEvent e : events) {
+            KeyValue kv = e.keyValue();
+            boolean put = e.kind() == WatchEvent.Kind.PUT;
+            String node;
+            if ((node = node(kv, "membership:")) != null) {
+                if (put) {
+                    left.remove(node);
+                    fencedSinceJoined.remove(node);
+                } else {
+                    memberGone.add(node);
+                }
+            } else if ((node = node(kv, "departed:")) != null && put) {
+                marked.add(node);
+            } else if ((node = node(kv, "gen:")) != null && put && kv.version() > 1) {
+                raised.add(node);
+            } else if ((node = node(kv, "fence_pending:")) != null && put) {
+                intentPut.add(node);
+                intents.put(node, kv.createRevision());
+                if (left.contains(node)) {
+                    broken.accept("revision " + revision + ": " + node + " left in order and is to be fenced");
+                }
+            }
+        }
+        marked.stream().filter(memberGone::contains).forEach(left::add);
+        for (String node : raised) {
+            // Else it is the run itself that raises it.
+            if (intentPut.contains(node)) {
+                if (fencedSinceJoined.merge(node, 1, Integer::sum) > 1) {
+                    broken.accept("revision " + revision + ": " + node + " is fenced twice");
+                }
+                requireConfirmed(revision, node, "its generation is raised");
+            }
+        }
+        arenas(revision, events);
+        for (WatchEvent e : events) {
+            String arena = node(e.keyValue(), "arena:");
+            if (arena != null && e.kind() == WatchEvent.Kind.DELETE) {
+                String node = arena.substring(0, arena.indexOf('/'));
+                if (intents.containsKey(node)) {
+                    requireConfirmed(revision, node, "arena " + arena + " is given away");
+                }
+            }
+        }
+        for (WatchEvent e : events) {
+            String node = node(e.keyValue(), "fence_pending:");
+            if (node != null && e.kind() == WatchEvent.Kind.DELETE) {
+                intents.remove(node);
+            }
+        }
+    }
+
+    private void arenas(long revision, List<WatchEvent> events) {
+        Set<String> changed = new HashSet<>();
+        for (WatchEvent e : events) {
+            String owned = node(e.keyValue(), "arena:");
+            String free = node(e.keyValue(), "free_arena:");
+            if (owned != null || free != null) {
+                String id = owned != null ? owned.substring(owned.indexOf('/') + 1) : free;
+                Set<String> places = arenaPlaces.computeIfAbsent(id, i -> new HashSet<>());
+                changed.add(id);
+                if (e.kind() == WatchEvent.Kind.PUT) {
+                    places.add(e.keyValue().key().toString());
+                } else {
+                    places.remove(e.keyValue().key().toString());
+                }
+            }
+        }
+        for (String id : changed) {
+            if (arenaPlaces.get(id).size() != 1) {
+                broken.accept("revision " + revision + ": arena " + id + " is " + arenaPlaces.get(id));
+            }
+        }
+    }
+
+    private void requireConfirmed(long revision, String node, String what) {
+        if (!fencer.confirmedSince(node, intents.getOrDefault(node, Long.MAX_VALUE))) {
+            broken.accept("revision " + revision + ": " + what + ", and nobody has confirmed that it is severed");
+        }
+        for (String process : incarnations.getOrDefault(node, Set.of())) {
+            if (!fencer.severed(node, process)) {
+                broken.accept("revision " + revision + ": " + what + ", and " + process + " is not severed");
+            }
         }
     }
 

@@ -10,6 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.function.BooleanSupplier;
 import java.util.function.LongPredicate;
 import java.util.function.Supplier;
 import java.util.stream.LongStream;
@@ -53,15 +54,17 @@ final class SimDisk {
     private final class Landing {
         private final Flight flight;
         private final long number;
+        private final BooleanSupplier counts;
         private final Runnable effect;
         private Scheduler.Timer timer;
         /** What had the block when the session ended under which it was written. */
         private boolean late;
         private String holderThen;
 
-        Landing(Flight flight, long number, Runnable effect) {
+        Landing(Flight flight, long number, BooleanSupplier counts, Runnable effect) {
             this.flight = flight;
             this.number = number;
+            this.counts = counts;
             this.effect = effect;
             flight.left.add(this);
         }
@@ -71,6 +74,9 @@ final class SimDisk {
                 flight.left.remove(this);
                 if (flight.left.isEmpty()) {
                     flights.remove(flight);
+                }
+                if (!counts.getAsBoolean()) {
+                    return;
                 }
                 if (late) {
                     lateLandings.landed(flight.process, number, holderThen);
@@ -183,7 +189,7 @@ final class SimDisk {
         return cache.values().stream().anyMatch(c -> c.writer.equals(process) && c.number <= upToWrite);
     }
 
-    /** The device as one process has it attached. {@code power}: changes when everything that is on its way is lost. */
+    /** The device as one process has it attached. {@code power}: changes when everything that is on its way is lost, or held back. */
     BlockDevice attach(String process, Supplier<Integer> power) {
         return new BlockDevice() {
             @Override
@@ -216,11 +222,7 @@ final class SimDisk {
                 for (long b = 0; b < source.byteSize(); b += BLOCK_BYTES) {
                     byte[] bytes = source.asSlice(b, BLOCK_BYTES).toArray(ValueLayout.JAVA_BYTE);
                     long number = (offset + b) / BLOCK_BYTES;
-                    new Landing(flight, number, () -> {
-                        if (power.get() == then) {
-                            cache.put(number, new Content(++writes, process, bytes));
-                        }
-                    }).land(random.nextLong(takes));
+                    new Landing(flight, number, () -> power.get() == then, () -> cache.put(number, new Content(++writes, process, bytes))).land(random.nextLong(takes));
                 }
                 Await await = awaited.get(process);
                 if (await != null && LongStream.range(offset / BLOCK_BYTES, (offset + source.byteSize()) / BLOCK_BYTES).anyMatch(await.which)) {

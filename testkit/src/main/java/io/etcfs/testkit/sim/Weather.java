@@ -53,8 +53,17 @@ public final class Weather {
          * A write is on its way to the device for up to 15 s (a path that hangs and comes back), and its daemon is killed, stopped or cut off meanwhile: it lands long
          * after others have taken over.
          */
-        LATE_WRITES
+        LATE_WRITES,
+        /** A daemon is killed and not mounted again in this epoch: the others fence it, or wait for it. */
+        GOES,
+        /** A node leaves in order, and is mounted again: nobody may take it for one that vanished. */
+        LEAVES,
+        /** There is a fencer, which is slow, fails, hangs and confirms. Else nobody is ever severed. */
+        FENCER
     }
+
+    /** Added later, and drawn apart: what a seed plays does not change with a kind that is added. */
+    private static final Set<Kind> LATER = EnumSet.of(Kind.LATE_WRITES, Kind.GOES, Kind.LEAVES, Kind.FENCER);
 
     final Set<Kind> kinds = EnumSet.noneOf(Kind.class);
 
@@ -62,12 +71,26 @@ public final class Weather {
         Weather w = new Weather();
         int odds = 2 + random.nextInt(6);
         for (Kind k : Kind.values()) {
-            // Drawn apart, by the seed: what other seeds play does not change with it.
-            if (k != Kind.LATE_WRITES && random.nextInt(odds) == 0) {
+            if (!LATER.contains(k) && random.nextInt(odds) == 0) {
                 w.kinds.add(k);
             }
         }
         return w;
+    }
+
+    /** Of the kinds that are drawn apart. */
+    static Set<Kind> drawLater(Random random) {
+        Set<Kind> kinds = EnumSet.noneOf(Kind.class);
+        if (random.nextInt(8) == 0) {
+            kinds.add(Kind.GOES);
+        }
+        if (random.nextInt(4) == 0) {
+            kinds.add(Kind.LEAVES);
+        }
+        if (random.nextInt(2) == 0) {
+            kinds.add(Kind.FENCER);
+        }
+        return kinds;
     }
 
     static Weather of(Set<Kind> kinds) {
@@ -82,7 +105,7 @@ public final class Weather {
 
     /** Whether a node may lose acknowledged, unpublished work in it, by ending or by losing its session for good. */
     boolean endsNodes() {
-        return has(Kind.PARTITION) || has(Kind.FENCED) || has(Kind.ETCD_STOPS) || has(Kind.PAUSE) || has(Kind.KILL) || has(Kind.POWER_LOSS) || has(Kind.LOST_MESSAGES) || has(Kind.LATE_REQUESTS)
+        return has(Kind.PARTITION) || has(Kind.FENCED) || has(Kind.ETCD_STOPS) || has(Kind.PAUSE) || has(Kind.KILL) || has(Kind.GOES) || has(Kind.POWER_LOSS) || has(Kind.LOST_MESSAGES) || has(Kind.LATE_REQUESTS)
                 || has(Kind.SLOW_NETWORK) || has(Kind.LATE_WRITES);
     }
 

@@ -25,11 +25,13 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 
 /**
  * One simulated run: machines with their daemons and kernels on one etcd and one device, programs that work on them, and weather. In each epoch something may go
@@ -65,6 +67,7 @@ public final class World {
             if (new Random(seed ^ 0x1a7e).nextInt(6) == 0) {
                 weather.add(Weather.Kind.LATE_WRITES);
             }
+            weather.addAll(Weather.drawLater(new Random(seed ^ 0x90e5)));
             return new Plan(seed, weather, rare, Set.of(), 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
         }
 
@@ -92,6 +95,7 @@ public final class World {
     final Weather weather;
     final MemoryStore store;
     final SimDisk disk;
+    final SimFencer fencer;
     final Super superblock;
     /** Changes when the device loses its power. */
     int power;
@@ -109,6 +113,11 @@ public final class World {
     /** In any epoch. */
     private boolean someEnded;
     private final Set<String> fenced = new HashSet<>();
+    /** Killed, and not mounted again before the end of the epoch: with the processes that were there to see it. */
+    private final Map<Machine, Set<SimProcess>> gone = new LinkedHashMap<>();
+    /** To leave once their programs have ended. */
+    private final Set<Machine> leavers = new HashSet<>();
+    private final Map<Machine, Integer> programsOn = new HashMap<>();
     private List<Op> epoch = new ArrayList<>();
     private Reference reference = Reference.empty();
     /** What {@link #reference} has instead on the device without its cache, as writes: until somebody looks, and if the power fails. */
@@ -136,7 +145,8 @@ public final class World {
         MemoryStore.Settings d = MemoryStore.Settings.DEFAULT;
         this.store = new MemoryStore(etcd, etcd, new MemoryStore.Settings(d.maxTxnOps(), d.maxRequestBytes(), d.minLeaseTtlSeconds(), leasesLateNs, d.quotaBytes()));
         this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), DEVICE_BYTES);
-        this.rules = new Rules(keys, disk, () -> calls, this::broken);
+        this.fencer = new SimFencer(scheduler, store, new Random(plan.seed ^ 0xfe9ce));
+        this.rules = new Rules(keys, disk, fencer, () -> calls, this::broken);
         this.programs = new SimProcess(scheduler, "programs", 0);
         this.superblock = TestCluster.superblock(NAME, DEVICE_BYTES);
         this.locks = new LockBook(store, keys);
@@ -217,6 +227,7 @@ public final class World {
 
     private String play() {
         TestCluster.format(store, superblock);
+        fencer.oracle(rules::session, rules::intent);
         rules.watch(store);
         disk.lateLandings(new SimDisk.LateLandings() {
             @Override
@@ -270,6 +281,7 @@ public final class World {
         tell("---- epoch " + number);
         epoch = new ArrayList<>();
         ended.clear();
+        leavers.clear();
         afterOperations.clear();
         working.clear();
         taste = weather.has(Weather.Kind.LATE_WRITES) && random.nextInt(4) != 0 ? Program.Taste.slowly(random) : Program.Taste.draw(random);
@@ -294,6 +306,11 @@ public final class World {
                 m.daemon.resume();
             }
         });
+        if (!go(() -> gone.keySet().stream().allMatch(this::seenToBeGone), PATIENCE_NS)) {
+            return problem("nobody sees to " + gone.keySet().stream().map(Machine::process).toList());
+        }
+        gone.keySet().forEach(Machine::mount);
+        gone.clear();
         if (!go(() -> machines.stream().allMatch(m -> m.up() && !fenced.contains(m.process())), PATIENCE_NS)) {
             return problem("not all nodes are mounted again, and those that were fenced have ended");
         }
@@ -380,7 +397,7 @@ public final class World {
             return "after all have left: " + difference;
         }
         for (KeyValue kv : stored) {
-            for (String kind : List.of("session:", "membership:", "lock:", "want:", "open:", "opened:", "orphan:", "remainder:", "arena:")) {
+            for (String kind : List.of("session:", "membership:", "lock:", "want:", "open:", "opened:", "orphan:", "remainder:", "arena:", "fence_pending:", "fence_done:")) {
                 if (kv.key().startsWith(keys.prefix().plus(kind))) {
                     return "after all have left there is " + kv.key();
                 }
@@ -393,19 +410,84 @@ public final class World {
         Program p = new Program(this, m, ++programsMade, new Random(random.nextLong()), taste);
         working.computeIfAbsent(m, x -> new ArrayList<>()).add(p);
         programsRunning++;
+        programsOn.merge(m, 1, Integer::sum);
         programs.start("program-" + programsMade, () -> {
             try {
                 p.run(count);
             } finally {
                 programsRunning--;
+                if (programsOn.merge(m, -1, Integer::sum) == 0 && leavers.remove(m)) {
+                    leaveAndComeBack(m);
+                }
             }
         });
+    }
+
+    /** A machine that does not come back is fenced, if anybody can be; else its intent is there for all to see. One that had left before it went needs neither; nor one that never published, owned or opened anything, if all who saw it are gone themselves. */
+    private boolean seenToBeGone(Machine m) {
+        try {
+            if (machines.stream().noneMatch(x -> x.daemon != null && gone.get(m).contains(x.daemon)) && leftNothing(m.name)) {
+                return true;
+            }
+            return store.range(weather.has(Weather.Kind.FENCER) ? keys.fenceDone(m.name) : keys.fencePending(m.name), null, 0, true, 0, MS).only() != null
+                    || store.range(keys.departed(m.name), null, 0, true, 0, MS).only() != null;
+        } catch (StoreRejectedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private boolean leftNothing(String node) throws StoreRejectedException {
+        return store.range(keys.generation(node), null, 0, false, 0, MS).only().version() == 1 && store.range(keys.batch(node), null, 0, true, 0, MS).only() == null
+                && store.range(keys.arenasOf(node), keys.arenasOf(node).prefixEnd(), 0, true, 0, MS).count() == 0
+                && store.range(keys.openedBy(node), keys.openedBy(node).prefixEnd(), 0, true, 0, MS).count() == 0;
+    }
+
+    /** The programs have ended, the kernel lets it go, it leaves, and comes back later. In such weather it may be killed meanwhile. */
+    private void leaveAndComeBack(Machine m) {
+        if (!m.up()) {
+            return;
+        }
+        programsRunning++;
+        SimProcess leaving = m.daemon;
+        tell(m.process() + " leaves");
+        m.unmounted();
+        boolean[] over = {false};
+        leaving.start("leave", () -> {
+            m.node.leave(10_000 * MS);
+            scheduler.after(0, () -> {
+                if (m.daemon == leaving) {
+                    tell(m.process() + " has left");
+                    if (weather.endsNodes()) {
+                        ended.add(m.process());
+                        someEnded = true;
+                    }
+                    m.end();
+                    mountLater(m, random.nextLong(15_000) * MS);
+                }
+            });
+        });
+        if (weather.has(Weather.Kind.KILL) && random.nextBoolean()) {
+            scheduler.after(random.nextLong(400 * MS), () -> {
+                if (m.daemon == leaving) {
+                    end(m, "is killed while it leaves");
+                }
+            });
+        }
+        untilItEnds(m, leaving);
+    }
+
+    private void untilItEnds(Machine m, SimProcess leaving) {
+        if (m.daemon == leaving) {
+            scheduler.after(20 * MS, () -> untilItEnds(m, leaving));
+        } else {
+            programsRunning--;
+        }
     }
 
     private void mountLater(Machine m, long delayNs) {
         programsRunning++;
         scheduler.after(delayNs, () -> {
-            if (m.daemon == null) {
+            if (m.daemon == null && !gone.containsKey(m)) {
                 m.mount();
             }
             workWhenUp(m);
@@ -414,9 +496,9 @@ public final class World {
 
     /** Programs go on once the mount is there again. */
     private void workWhenUp(Machine m) {
-        if (m.up()) {
+        if (m.up() || gone.containsKey(m)) {
             programsRunning--;
-            if (rough) {
+            if (rough && m.up()) {
                 start(m, plan.operations / 2);
             }
         } else {
@@ -488,6 +570,12 @@ public final class World {
                             end(m, "is killed");
                         }
                     });
+                    case GOES -> {
+                        if (i == 0) {
+                            when(m, at, () -> go(m));
+                        }
+                    }
+                    case LEAVES -> leavers.add(m);
                     case FENCED -> {
                         if (i == 0) {
                             boolean cut = random.nextBoolean();
@@ -523,7 +611,7 @@ public final class World {
                         }
                     });
                     case WATCH_GAPS -> scheduler.after(at, this::compact);
-                    case LONG_OUTAGES, SLOW_NETWORK, LOST_MESSAGES, LATE_REQUESTS, TWICE, SLOW_WATCHES, LATE_LEASES, DRIFT, SLOW_DEVICE, SLOW_KERNEL -> {
+                    case LONG_OUTAGES, SLOW_NETWORK, LOST_MESSAGES, LATE_REQUESTS, TWICE, SLOW_WATCHES, LATE_LEASES, DRIFT, SLOW_DEVICE, SLOW_KERNEL, FENCER -> {
                         // All the time.
                     }
                 }
@@ -560,6 +648,17 @@ public final class World {
                 }
             }
         });
+    }
+
+    /** It is killed for good, if somebody is left. */
+    private void go(Machine m) {
+        if (rough && m.up() && machines.stream().anyMatch(x -> x != m && x.up())) {
+            tell(m.process() + " is killed and does not come back");
+            someEnded = true;
+            ended.add(m.process());
+            m.end();
+            gone.put(m, machines.stream().filter(Machine::up).map(x -> x.daemon).collect(Collectors.toSet()));
+        }
     }
 
     /** At that time, or a moment after one of the machine's operations. */

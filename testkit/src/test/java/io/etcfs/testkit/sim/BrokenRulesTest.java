@@ -48,6 +48,9 @@ class BrokenRulesTest {
                 Arguments.of(Fault.VALID_NOT_LOWERED, Set.of()),
                 Arguments.of(Fault.UNFREE_IGNORED, Set.of()),
                 Arguments.of(Fault.FILE_LOCK_AS_REMEMBERED, Set.of()),
+                Arguments.of(Fault.DEPARTURE_NOT_HONOURED, Set.of(Kind.LEAVES)),
+                Arguments.of(Fault.FENCED_UNCONFIRMED, Set.of(Kind.GOES, Kind.FENCER)),
+                Arguments.of(Fault.FENCED_AGAIN, Set.of(Kind.GOES, Kind.FENCER)),
                 Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()));
     }
 
