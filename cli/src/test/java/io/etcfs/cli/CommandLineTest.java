@@ -97,6 +97,15 @@ class CommandLineTest {
     }
 
     @Test
+    void declareDeadNamesTheBadInput() {
+        assertOneLine(2, "etcfsctl node: ", "a command is missing", run(new Ctl(), "node"));
+        assertOneLine(2, "etcfsctl node declare-dead: ", "NODE", run(new Ctl(), "node", "declare-dead", "--name", "a"));
+        assertOneLine(2, "etcfsctl node: ", "--name", run(new Ctl(), "node", "declare-dead", "n1"));
+        assertOneLine(1, "etcfsctl node declare-dead: ", "not a node name", run(new Ctl(), "node", "declare-dead", "a/b", "--name", "a", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfsctl node declare-dead: ", "etcd does not answer", run(new Ctl(), "node", "declare-dead", "n1", "-y", "--name", "a", NO_ETCD[0], NO_ETCD[1]));
+    }
+
+    @Test
     void umountOfNoMountIs32() {
         assertOneLine(32, "etcfs umount: ", "not mounted", etcfs("umount", directory.toString()));
         assertOneLine(32, "etcfs umount: ", "not mounted", etcfs("umount", directory + "/none/x"));

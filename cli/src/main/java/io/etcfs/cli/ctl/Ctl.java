@@ -30,8 +30,8 @@ import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.Spec;
 
 /** The commands of {@code etcfsctl}. Options may stand before or after the command. Exit codes: 0 done, 1 failed, 2 usage; status and fsck have their own. */
-@Command(name = "etcfsctl", description = "Show the state of a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        synopsisSubcommandLabel = "COMMAND", subcommands = FsckCommand.class, exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n",
+@Command(name = "etcfsctl", description = "Show the state of a filesystem, and say what has become of a node.", mixinStandardHelpOptions = true, versionProvider = Version.class,
+        synopsisSubcommandLabel = "COMMAND", subcommands = {FsckCommand.class, NodeCommand.class}, exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n",
         exitCodeList = {"0:done", "1:failed (status: degraded)", "2:usage", "3:status: down", "4, 8, 16:of fsck, see etcfsctl fsck --help"})
 public final class Ctl implements Callable<Integer> {
     /** Of the JSON: raised when a key changes its meaning or goes, not when one is added. */

@@ -3,6 +3,9 @@ package io.etcfs.cli.ctl;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Departed;
+import io.etcfs.core.record.proto.FenceClaim;
+import io.etcfs.core.record.proto.FenceDone;
+import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.record.proto.Session;
@@ -50,13 +53,22 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
         JOINING,
         /** Left in order. */
         DEPARTED,
+        /** Vanished, and to be fenced: until it is, or is back, or is declared dead, what it owned waits. */
+        VANISHED,
+        /** Fenced or declared dead, and not back since. */
+        FENCED,
         /** Was there, is not, and did not say goodbye. */
         LOST
     }
 
     /** {@code session}: create revision of the session's key. {@code lease}: the session's, in hexadecimal. */
     record Node(String node, NodeState state, String address, String host, String instanceId, String bootId, String version, Instant since, long generation,
-            Long session, String lease, String membershipLease, Long lastBatch, Instant departedAt) {}
+            Long session, String lease, String membershipLease, Long lastBatch, Instant departedAt, Vanished vanished, Fenced fenced) {}
+
+    /** The intent to fence a node. {@code session}: create revision of the newest session key it was known to have. {@code saw}: why the last try did not confirm. */
+    record Vanished(Instant at, String seenBy, String host, String instanceId, Long session, Long raisedTo, String saw, String claimedBy) {}
+
+    record Fenced(Instant at, String by, long generation, String saw) {}
 
     static StatusReport down(String problem, StoreStatus etcd) {
         return new StatusReport(Health.DOWN, List.of(problem), null, etcd == null ? null : etcd(etcd), List.of(), null);
@@ -65,13 +77,14 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
     static StatusReport read(Snapshot snapshot, StoreStatus status, Super superblock) throws StoreUnavailableException, StoreRejectedException {
         Keys keys = snapshot.keys();
         List<KeyValue> nodes = new ArrayList<>();
-        for (Key prefix : List.of(keys.memberships(), keys.sessions(), keys.generations(), keys.prefix().plus("batch:"), keys.prefix().plus("departed:"))) {
+        for (Key prefix : List.of(keys.memberships(), keys.sessions(), keys.generations(), keys.prefix().plus("batch:"), keys.departures(), keys.fencesPending(), keys.prefix().plus("fence_claim:"),
+                keys.fencesDone())) {
             nodes.addAll(snapshot.below(prefix));
         }
         return of(keys, status, superblock, nodes, SpaceReport.read(snapshot, superblock));
     }
 
-    /** {@code records}: all membership, session, gen, batch and departed records. */
+    /** {@code records}: all membership, session, gen, batch, departed and fence records. */
     static StatusReport of(Keys keys, StoreStatus status, Super superblock, List<KeyValue> records, SpaceReport space) {
         List<Node> nodes = nodes(keys, records);
         List<String> problems = new ArrayList<>();
@@ -94,7 +107,9 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
             switch (node.state()) {
                 case SUSPENDED -> problems.add("node " + node.node() + " has no session: its operations wait");
                 case LOST -> problems.add("node " + node.node() + " is gone without having left");
-                case UP, JOINING, DEPARTED -> { }
+                case VANISHED -> problems.add("node " + node.node() + " vanished and is not fenced yet"
+                        + (node.vanished().saw() == null ? "" : " (" + node.vanished().saw() + ")") + ": its arenas wait for it");
+                case UP, JOINING, DEPARTED, FENCED -> { }
             }
         }
         if (space.freeBytes() < space.totalBytes() / 20) {
@@ -123,6 +138,9 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
         KeyValue generation;
         KeyValue batch;
         KeyValue departed;
+        KeyValue pending;
+        KeyValue claim;
+        KeyValue done;
     }
 
     private static List<Node> nodes(Keys keys, List<KeyValue> records) {
@@ -138,6 +156,12 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
                 known.generation = keyValue;
             } else if (keyValue.key().equals(keys.batch(node))) {
                 known.batch = keyValue;
+            } else if (keyValue.key().equals(keys.fencePending(node))) {
+                known.pending = keyValue;
+            } else if (keyValue.key().equals(keys.fenceClaim(node))) {
+                known.claim = keyValue;
+            } else if (keyValue.key().equals(keys.fenceDone(node))) {
+                known.done = keyValue;
             } else {
                 known.departed = keyValue;
             }
@@ -149,7 +173,8 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
         Membership member = records.membership == null ? Membership.getDefaultInstance() : Snapshot.parse(Membership.parser(), records.membership);
         NodeState state = records.membership != null
                 ? records.session != null ? NodeState.UP : NodeState.SUSPENDED
-                : records.session != null ? NodeState.JOINING : records.departed != null ? NodeState.DEPARTED : NodeState.LOST;
+                : records.session != null ? NodeState.JOINING : records.pending != null ? NodeState.VANISHED : records.departed != null ? NodeState.DEPARTED
+                : records.done != null ? NodeState.FENCED : NodeState.LOST;
         return new Node(name, state, orNull(member.getAddress()), orNull(member.getHost()), orNull(member.getInstanceId()), orNull(member.getBootId()), orNull(member.getVersion()),
                 member.getSinceNs() == 0 ? null : instant(member.getSinceNs()),
                 records.generation == null ? 0 : Snapshot.parse(Generation.parser(), records.generation).getGeneration(),
@@ -157,7 +182,28 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
                 records.session == null ? null : Long.toHexString(Snapshot.parse(Session.parser(), records.session).getLease()),
                 records.membership == null ? null : Long.toHexString(records.membership.leaseId()),
                 records.batch == null ? null : Snapshot.parse(BatchMarker.parser(), records.batch).getNumber(),
-                state != NodeState.DEPARTED ? null : instant(Snapshot.parse(Departed.parser(), records.departed).getAtNs()));
+                state != NodeState.DEPARTED ? null : instant(Snapshot.parse(Departed.parser(), records.departed).getAtNs()), vanished(records), fenced(records.done));
+    }
+
+    private static Vanished vanished(Records records) {
+        if (records.pending == null) {
+            return null;
+        }
+        FenceIntent intent = Snapshot.parse(FenceIntent.parser(), records.pending);
+        return new Vanished(instant(intent.getAtNs()), orNull(intent.getController()), orNull(intent.getHost()), orNull(intent.getInstanceId()), orNull(intent.getSession()), orNull(intent.getRaisedTo()),
+                orNull(intent.getSaw()), records.claim == null ? null : orNull(Snapshot.parse(FenceClaim.parser(), records.claim).getController()));
+    }
+
+    private static Fenced fenced(KeyValue done) {
+        if (done == null) {
+            return null;
+        }
+        FenceDone record = Snapshot.parse(FenceDone.parser(), done);
+        return new Fenced(instant(record.getAtNs()), orNull(record.getController()), record.getGeneration(), orNull(record.getSaw()));
+    }
+
+    private static Long orNull(long number) {
+        return number == 0 ? null : number;
     }
 
     private static String orNull(String text) {

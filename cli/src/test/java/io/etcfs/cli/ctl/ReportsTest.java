@@ -9,6 +9,9 @@ import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Arena;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Departed;
+import io.etcfs.core.record.proto.FenceClaim;
+import io.etcfs.core.record.proto.FenceDone;
+import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Lock;
 import io.etcfs.core.record.proto.Membership;
@@ -76,9 +79,9 @@ class ReportsTest {
                 + "\"etcd\":{\"cluster_id\":\"abc\",\"revision\":500,\"db_size_bytes\":10,\"db_in_use_bytes\":5,\"quota_bytes\":100,"
                 + "\"members\":[{\"endpoint\":\"a:2379\",\"member_id\":\"11\",\"version\":\"3.6.16\",\"leader\":true,\"error\":null}]},"
                 + "\"nodes\":[{\"node\":\"n1\",\"state\":\"up\",\"address\":null,\"host\":\"h1\",\"instance_id\":null,\"boot_id\":null,\"version\":\"1.0\",\"since\":\"1970-01-01T00:00:02Z\","
-                + "\"generation\":4,\"session\":100,\"lease\":\"ff\",\"membership_lease\":\"77\",\"last_batch\":9,\"departed_at\":null},"
+                + "\"generation\":4,\"session\":100,\"lease\":\"ff\",\"membership_lease\":\"77\",\"last_batch\":9,\"departed_at\":null,\"vanished\":null,\"fenced\":null},"
                 + "{\"node\":\"n2\",\"state\":\"departed\",\"address\":null,\"host\":null,\"instance_id\":null,\"boot_id\":null,\"version\":null,\"since\":null,"
-                + "\"generation\":1,\"session\":null,\"lease\":null,\"membership_lease\":null,\"last_batch\":null,\"departed_at\":\"1970-01-01T00:00:03Z\"}],"
+                + "\"generation\":1,\"session\":null,\"lease\":null,\"membership_lease\":null,\"last_batch\":null,\"departed_at\":\"1970-01-01T00:00:03Z\",\"vanished\":null,\"fenced\":null}],"
                 + "\"space\":{\"total_bytes\":92274688,\"used_bytes\":13074432,\"free_bytes\":79200256,\"arena_size_bytes\":16777216,"
                 + "\"arenas\":{\"total\":6,\"owned\":2,\"free_pool\":1,\"unclaimed\":3},"
                 + "\"nodes\":[{\"node\":\"n1\",\"arenas\":1,\"total_bytes\":16773120,\"used_bytes\":12677120,\"free_bytes\":4096000},"
@@ -95,6 +98,21 @@ class ReportsTest {
         assertProblem("was made in etcd cluster abc, this is 1", new StoreStatus(1, 5, 10, 5, 100, List.of(LEADER)), List.of());
         assertProblem("n3 has no session", etcd(10, 5, 100, LEADER), List.of(record(KEYS.membership("n3"), Membership.getDefaultInstance())));
         assertProblem("n3 is gone", etcd(10, 5, 100, LEADER), List.of(record(KEYS.batch("n3"), BatchMarker.getDefaultInstance())));
+    }
+
+    @Test
+    void aNodeThatVanishedIsSeenUntilItIsFenced() {
+        KeyValue intent = record(KEYS.fencePending("n3"), FenceIntent.newBuilder().setAtNs(5_000_000_000L).setController("n1").setHost("h3").setSession(80).setSaw("no fencer").build());
+        KeyValue claim = record(KEYS.fenceClaim("n3"), FenceClaim.newBuilder().setController("n2").build());
+        assertProblem("n3 vanished and is not fenced yet (no fencer)", etcd(10, 5, 100, LEADER), List.of(record(KEYS.generation("n3"), Generation.getDefaultInstance()), intent, claim));
+        StatusReport.Node vanished = StatusReport.of(KEYS, etcd(10, 5, 100, LEADER), SUPER, List.of(intent, claim), space()).nodes().getFirst();
+        assertEquals(StatusReport.NodeState.VANISHED, vanished.state());
+        assertEquals(new StatusReport.Vanished(java.time.Instant.ofEpochSecond(5), "n1", "h3", null, 80L, null, "no fencer", "n2"), vanished.vanished());
+        StatusReport after = StatusReport.of(KEYS, etcd(10, 5, 100, LEADER), SUPER, List.of(record(KEYS.generation("n3"), Generation.newBuilder().setGeneration(1).build()),
+                record(KEYS.fenceDone("n3"), FenceDone.newBuilder().setAtNs(6_000_000_000L).setController("n2").setGeneration(1).setSaw("seen").build())), space());
+        assertEquals(List.of(), after.problems());
+        assertEquals(StatusReport.NodeState.FENCED, after.nodes().getFirst().state());
+        assertEquals(new StatusReport.Fenced(java.time.Instant.ofEpochSecond(6), "n2", 1, "seen"), after.nodes().getFirst().fenced());
     }
 
     private static void assertProblem(String expected, StoreStatus status, List<KeyValue> records) {
