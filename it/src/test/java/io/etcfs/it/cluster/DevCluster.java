@@ -146,6 +146,11 @@ public final class DevCluster implements AutoCloseable {
         killAndWait(pid(node));
     }
 
+    /** Unmounts a node in order. To be mounted again before the test ends. */
+    public void umount(int node) {
+        dev(DOWN_LIMIT, "umount", "n" + node);
+    }
+
     /** Mounts a node again, whose daemon is gone. */
     public void remount(int node) {
         dev(UP_LIMIT, "mount", "n" + node);
