@@ -6,6 +6,7 @@ import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.FenceDone;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Remainder;
 import io.etcfs.core.record.proto.Want;
@@ -86,7 +87,7 @@ final class TokenRecords {
         return want.getKind() == Want.Kind.EXCLUSIVE ? Mode.EXCLUSIVE : Mode.SHARED;
     }
 
-    /** Suspects, and a holder that vanished, are cleared by a newer session of their node: which sessions there are now. */
+    /** Suspects, and a holder that vanished, are cleared by a newer session of their node, or a later fence: which there are now. */
     Map<String, Long> newestSessions(Grant.Seen seen) {
         if (seen.owner() == null) {
             return Map.of();
@@ -99,15 +100,20 @@ final class TokenRecords {
         return newestSessions(nodes);
     }
 
-    /** Which sessions the nodes have now, as far as they have any and etcd answers. */
+    /** Which sessions the nodes have now, or which intent they were fenced for, as far as there is any and etcd answers. All writes under older sessions have ended. */
     Map<String, Long> newestSessions(Set<String> nodes) {
         Map<String, Long> newest = new HashMap<>();
         for (String name : nodes) {
             try {
                 KeyValue kv = store.range(keys.session(name), null, 0, false, 0, Tokens.REQUEST_NS).only();
+                KeyValue done = kv != null ? null : store.range(keys.fenceDone(name), null, 0, false, 0, Tokens.REQUEST_NS).only();
                 if (kv != null) {
                     newest.put(name, kv.createRevision());
+                } else if (done != null) {
+                    newest.put(name, FenceDone.parseFrom(done.value()).getIntent());
                 }
+            } catch (InvalidProtocolBufferException e) {
+                throw new NodeStoppedError("damaged record " + keys.fenceDone(name));
             } catch (StoreUnavailableException | StoreRejectedException e) {
                 LOG.log(System.Logger.Level.DEBUG, "session of {0} not read: {1}", name, e.getMessage());
             }

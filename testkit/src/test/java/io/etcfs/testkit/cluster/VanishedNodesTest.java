@@ -13,6 +13,7 @@ import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Generation;
+import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
@@ -313,6 +314,24 @@ class VanishedNodesTest {
         assertFalse(exists(keys.fencePending("n2")));
         way.hook = txn -> null;
         await("it is a member", () -> exists(keys.membership("n2")));
+    }
+
+    /** What a dead node had last needs no copies any more. */
+    @Test
+    void whatADeadNodeHeldHasNoSuspects() throws Exception {
+        vanish();
+        a.read("/d/f");
+        Key owner = keys.owner(n1.lookup(call(), 1, "d".getBytes()).ino());
+        n1.sync(5 * SECOND);
+        assertEquals(1, Owner.parseFrom(get(owner).value()).getSuspectsCount());
+        await("the intent is there", () -> exists(keys.fencePending("n2")));
+        assertEquals(DeclareDead.Result.DONE, new DeclareDead(cluster.store, cluster.clock, keys).run("n2", "a test", 20 * SECOND));
+        TestClient c = new TestClient(cluster.start("n3"));
+        await("the next holder finds none", () -> {
+            a.write("/d/f", 0, DATA, 0);
+            c.write("/d/f", 0, DATA, 0);
+            return Owner.parseFrom(get(owner).value()).getSuspectsCount() == 0;
+        });
     }
 
     /** Each step of leaving that is still on its way when the next process has joined. */
