@@ -24,6 +24,7 @@ import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 
 /**
  * This node's session: the leased key whose create revision is its identity, and until when it may be trusted. It has the {@link Membership} renewed, too.
@@ -76,10 +77,13 @@ public final class Session {
     private long generation;
     private long generationRevision;
     private byte[] marker;
+    /** The session is only kept alive any more: it is not opened again, and the membership is no longer renewed. */
+    private volatile boolean leaving;
     private volatile boolean closing;
     private volatile Watch generationWatch;
-    /** How many of the two threads that renew leases have not ended. */
-    private int beating;
+    /** Which of the two threads that renew leases have not ended. */
+    private boolean sessionBeats;
+    private boolean membershipBeats;
     private volatile boolean membershipInDoubt;
 
     /** @param membership what others may know of this process; the generation is filled in */
@@ -169,11 +173,11 @@ public final class Session {
             try {
                 readGeneration();
                 if (membership.join(monitor.with(this::generationCompare), generation) && putSession(List.of(membership.unchanged()))) {
-                    monitor.with(() -> beating = 2);
+                    monitor.with(() -> sessionBeats = membershipBeats = true);
                     watchGeneration();
-                    tasks.startOwn("session", () -> beat(this::beatForever));
+                    tasks.startOwn("session", () -> beat(this::beatForever, () -> sessionBeats = false));
                     // Apart: registering again can take many times what a session lives.
-                    tasks.startOwn("membership", () -> beat(this::keepMembership));
+                    tasks.startOwn("membership", () -> beat(this::keepMembership, () -> membershipBeats = false));
                     return;
                 }
                 problem = "node " + node + " is in use: its session is alive in etcd; choose another --node, or stop the daemon that runs it";
@@ -307,13 +311,13 @@ public final class Session {
         }
     }
 
-    private void beat(Runnable forever) {
+    private void beat(Runnable forever, Runnable ended) {
         try {
             forever.run();
         } finally {
             monitor.lock();
             try {
-                beating--;
+                ended.run();
                 monitor.changed();
             } finally {
                 monitor.unlock();
@@ -323,9 +327,9 @@ public final class Session {
 
     private void keepMembership() {
         long next = monitor.nowNs() + membership.beatNs();
-        while (!closing) {
+        while (!closing && !leaving) {
             monitor.pause(BEAT_NS);
-            if (!closing && (membershipInDoubt || monitor.nowNs() >= next)) {
+            if (!closing && !leaving && (membershipInDoubt || monitor.nowNs() >= next)) {
                 next = monitor.nowNs() + membership.beatNs();
                 membershipInDoubt = false;
                 try {
@@ -405,7 +409,7 @@ public final class Session {
     }
 
     private void reopen(String why) {
-        if (closing) {
+        if (closing || leaving) {
             return;
         }
         LOG.log(System.Logger.Level.WARNING, "session lost: {0}", why);
@@ -499,14 +503,17 @@ public final class Session {
 
     /** Ends the session for good, after everything was published and the tokens given back. False: it could not be ended in time. */
     public boolean end(long untilNs) {
-        closing = true;
-        stopWatching();
-        awaitLastBeat(untilNs);
-        // Where an outage took it and no beat has registered again since: without it there is no clean departure.
+        leaving = true;
+        await(() -> !membershipBeats, untilNs);
+        // Where an outage took it and no beat has registered again since: without it there is no clean departure. It takes a session, and may take longer than one lives without beats.
         Insist.on("keep the membership", monitor, untilNs, () -> {
             renewMembership();
             return true;
         });
+        closing = true;
+        stopWatching();
+        // A beat that is under way can end in a new session: that one is to be closed, too.
+        await(() -> !sessionBeats, untilNs);
         boolean ended = Insist.on("end the session", monitor, untilNs, () -> {
             store.revokeLease(leaseId, REQUEST_NS);
             return true;
@@ -526,11 +533,10 @@ public final class Session {
         return membership.depart(monitor.with(this::generationCompare), untilNs);
     }
 
-    /** A beat that is under way can end in a new session: that one is to be closed, too. */
-    private void awaitLastBeat(long untilNs) {
+    private void await(BooleanSupplier condition, long untilNs) {
         monitor.lock();
         try {
-            while (beating > 0 && monitor.nowNs() < untilNs) {
+            while (!condition.getAsBoolean() && monitor.nowNs() < untilNs) {
                 monitor.awaitQuietly(untilNs);
             }
         } finally {

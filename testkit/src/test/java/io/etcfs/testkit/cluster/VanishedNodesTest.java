@@ -22,6 +22,7 @@ import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.Txn;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
@@ -91,6 +92,14 @@ class VanishedNodesTest {
         while (!condition.holds()) {
             assertTrue(System.nanoTime() < until, "not within 30 s: " + what);
             Thread.sleep(5);
+        }
+    }
+
+    private static void pause(long ns) {
+        try {
+            Thread.sleep(ns / 1_000_000);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         }
     }
 
@@ -332,6 +341,25 @@ class VanishedNodesTest {
             c.write("/d/f", 0, DATA, 0);
             return Owner.parseFrom(get(owner).value()).getSuspectsCount() == 0;
         });
+    }
+
+    /** Its membership has run out, and etcd takes longer to answer its new registration than a session lives without beats. */
+    @Test
+    void whoseRegistrationIsSlowDepartsAllTheSame() throws Exception {
+        CountDownLatch registering = new CountDownLatch(1);
+        way.hook = txn -> {
+            if (registering.getCount() > 0 && txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().equals(keys.membership("n2")))) {
+                registering.countDown();
+                pause(4 * SECOND);
+                return new Outcome.Unknown("slow");
+            }
+            return null;
+        };
+        cluster.store.revokeLease(get(keys.membership("n2")).leaseId(), SECOND);
+        registering.await();
+        n2.leave(20 * SECOND);
+        assertTrue(exists(keys.departed("n2")));
+        assertFalse(exists(keys.fencePending("n2")));
     }
 
     /** Each step of leaving that is still on its way when the next process has joined. */
