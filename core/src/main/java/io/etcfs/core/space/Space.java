@@ -11,9 +11,9 @@ import io.etcfs.core.fs.FsException;
 import io.etcfs.core.pipeline.Pipeline;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Counter;
-import io.etcfs.core.record.proto.FenceDone;
 import io.etcfs.core.record.proto.SessionRef;
 import io.etcfs.core.record.proto.Unfree;
+import io.etcfs.core.session.EndedSessions;
 import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.session.StartException;
@@ -61,6 +61,7 @@ public final class Space {
     private final Pipeline pipeline;
     private final Keys keys;
     private final String node;
+    private final EndedSessions endedSessions;
     private final Arenas arenas;
     private final long arenaBlocks;
     private final long deviceBlocks;
@@ -91,6 +92,7 @@ public final class Space {
         this.node = node;
         this.arenaBlocks = arenaBlocks;
         this.deviceBlocks = deviceBlocks;
+        this.endedSessions = new EndedSessions(store, keys);
         this.arenas = new Arenas(arenaBlocks, deviceBlocks);
         this.sweeper = monitor.new Waiters();
     }
@@ -434,22 +436,11 @@ public final class Space {
 
     private boolean suspectsGone(Unfree record) throws StoreUnavailableException, StoreRejectedException {
         for (SessionRef s : record.getSuspectsList()) {
-            KeyValue now = store.range(keys.session(s.getNode()), null, 0, false, 0, REQUEST_NS).only();
-            if ((now == null || now.createRevision() <= s.getSession()) && !severed(s)) {
+            if (endedSessions.before(s.getNode()) <= s.getSession()) {
                 return false;
             }
         }
         return true;
-    }
-
-    /** Whether the node was fenced after that session, and has not joined since. */
-    private boolean severed(SessionRef s) throws StoreUnavailableException, StoreRejectedException {
-        KeyValue done = store.range(keys.fenceDone(s.getNode()), null, 0, false, 0, REQUEST_NS).only();
-        try {
-            return done != null && FenceDone.parseFrom(done.value()).getIntent() > s.getSession();
-        } catch (InvalidProtocolBufferException e) {
-            throw new NodeStoppedError("damaged record " + done.key());
-        }
     }
 
     /**

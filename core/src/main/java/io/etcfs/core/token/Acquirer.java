@@ -131,7 +131,7 @@ final class Acquirer {
                     monitor.pause(50_000_000L);
                     continue;
                 }
-                Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.newestSessions(seen));
+                Grant.Decision decision = handed != null ? handed : Grant.decide(seen, wanted, held, node, sessionRevision, lease, generation, inGrace, records.endedBefore(seen));
                 if (takesFromVanished(decision, wanted) && noLongerIfAhead(d)) {
                     break;
                 }

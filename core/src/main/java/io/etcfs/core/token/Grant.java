@@ -60,11 +60,11 @@ final class Grant {
     record Ask(Mode mode, Owner owner, List<Left> left) implements Decision {}
 
     /**
-     * @param newestSessions of the owner's node and of those among the suspects, as far as read: a newer session clears older ones of that node, as it is opened
-     *                       only when all device writes under them have ended
+     * @param endedBefore for the owner's node and those among the suspects, as far as read, the revision below which their sessions have ended: no write under them is
+     *                    on its way any more
      */
     static Decision decide(Seen seen, Mode wanted, Mode held, String node, long session, long lease, long generation, boolean inGrace,
-            Map<String, Long> newestSessions) {
+            Map<String, Long> endedBefore) {
         LockSeen ownX = seen.own(node, true);
         LockSeen ownS = seen.own(node, false);
         if (ownX != null && ownX.leaseId() == lease && !held.atLeast(Mode.EXCLUSIVE)) {
@@ -98,7 +98,7 @@ final class Grant {
         List<Left> left = new ArrayList<>();
         if (owner != null) {
             for (SessionRef s : owner.getSuspectsList()) {
-                if (hasEnded(s, node, session, newestSessions)) {
+                if (hasEnded(s, node, session, endedBefore)) {
                     left.add(new Left(s, true));
                 } else {
                     suspects.add(s);
@@ -106,7 +106,7 @@ final class Grant {
             }
             if (vanished) {
                 SessionRef last = SessionRef.newBuilder().setNode(owner.getNode()).setSession(owner.getSession()).build();
-                boolean ended = hasEnded(last, node, session, newestSessions);
+                boolean ended = hasEnded(last, node, session, endedBefore);
                 left.add(new Left(last, ended));
                 if (!ended) {
                     suspects.add(last);
@@ -119,8 +119,7 @@ final class Grant {
         return new Ask(mode, Owner.newBuilder().setNode(node).setSession(session).setGeneration(generation).setEpoch(epoch).addAllSuspects(suspects).build(), left);
     }
 
-    private static boolean hasEnded(SessionRef s, String node, long session, Map<String, Long> newestSessions) {
-        Long newest = newestSessions.get(s.getNode());
-        return newest != null && newest > s.getSession() || s.getNode().equals(node) && s.getSession() < session;
+    private static boolean hasEnded(SessionRef s, String node, long session, Map<String, Long> endedBefore) {
+        return endedBefore.getOrDefault(s.getNode(), 0L) > s.getSession() || s.getNode().equals(node) && s.getSession() < session;
     }
 }

@@ -6,10 +6,10 @@ import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.record.Keys;
-import io.etcfs.core.record.proto.FenceDone;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Remainder;
 import io.etcfs.core.record.proto.Want;
+import io.etcfs.core.session.EndedSessions;
 import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
@@ -41,12 +41,14 @@ final class TokenRecords {
     private final MetadataStore store;
     private final Convoy looks;
     private final Keys keys;
+    private final EndedSessions endedSessions;
 
     TokenRecords(Parts parts) {
         this.monitor = parts.monitor();
         this.store = parts.store();
         this.looks = parts.looks();
         this.keys = parts.keys();
+        this.endedSessions = new EndedSessions(store, keys);
     }
 
     /** One consistent reading of a resource, or null if etcd does not answer. */
@@ -87,8 +89,8 @@ final class TokenRecords {
         return want.getKind() == Want.Kind.EXCLUSIVE ? Mode.EXCLUSIVE : Mode.SHARED;
     }
 
-    /** Suspects, and a holder that vanished, are cleared by a newer session of their node, or a later fence: which there are now. */
-    Map<String, Long> newestSessions(Grant.Seen seen) {
+    /** Suspects, and a holder that vanished, are cleared where their sessions have ended: see {@link EndedSessions}. */
+    Map<String, Long> endedBefore(Grant.Seen seen) {
         if (seen.owner() == null) {
             return Map.of();
         }
@@ -97,28 +99,23 @@ final class TokenRecords {
         if (!seen.owner().getGivenUp() && seen.locks().stream().noneMatch(Grant.LockSeen::exclusive)) {
             nodes.add(seen.owner().getNode());
         }
-        return newestSessions(nodes);
+        return endedBefore(nodes);
     }
 
-    /** Which sessions the nodes have now, or which intent they were fenced for, as far as there is any and etcd answers. All writes under older sessions have ended. */
-    Map<String, Long> newestSessions(Set<String> nodes) {
-        Map<String, Long> newest = new HashMap<>();
+    /** For each node the revision below which its sessions have ended, as far as there is any and etcd answers. */
+    Map<String, Long> endedBefore(Set<String> nodes) {
+        Map<String, Long> before = new HashMap<>();
         for (String name : nodes) {
             try {
-                KeyValue kv = store.range(keys.session(name), null, 0, false, 0, Tokens.REQUEST_NS).only();
-                KeyValue done = kv != null ? null : store.range(keys.fenceDone(name), null, 0, false, 0, Tokens.REQUEST_NS).only();
-                if (kv != null) {
-                    newest.put(name, kv.createRevision());
-                } else if (done != null) {
-                    newest.put(name, FenceDone.parseFrom(done.value()).getIntent());
+                long ended = endedSessions.before(name);
+                if (ended > 0) {
+                    before.put(name, ended);
                 }
-            } catch (InvalidProtocolBufferException e) {
-                throw new NodeStoppedError("damaged record " + keys.fenceDone(name));
             } catch (StoreUnavailableException | StoreRejectedException e) {
-                LOG.log(System.Logger.Level.DEBUG, "session of {0} not read: {1}", name, e.getMessage());
+                LOG.log(System.Logger.Level.DEBUG, "sessions of {0} not read: {1}", name, e.getMessage());
             }
         }
-        return newest;
+        return before;
     }
 
     List<Op> contentReads(long res, boolean everything) {

@@ -393,12 +393,12 @@ public final class Tokens {
     // ---- suspects
 
     /**
-     * Clears suspects of domains that are held: those of whose node there is a newer session. What they wrote is made durable before, as whoever is shown it may have nothing
+     * Clears suspects of domains that are held: those whose sessions have ended. What they wrote is made durable before, as whoever is shown it may have nothing
      * of its own to flush. Asks etcd and the device; without the monitor.
      */
     public void clearSuspects() throws DeviceException {
-        Map<String, Long> newest = records.newestSessions(monitor.with(this::suspectNodes));
-        if (!monitor.with(() -> anyEnded(newest))) {
+        Map<String, Long> endedBefore = records.endedBefore(monitor.with(this::suspectNodes));
+        if (!monitor.with(() -> anyEnded(endedBefore))) {
             return;
         }
         if (!Fault.TAKEN_BEFORE_FLUSH.on()) {
@@ -408,7 +408,7 @@ public final class Tokens {
         try {
             for (Domain d : domains.values()) {
                 if (!d.suspects.isEmpty()) {
-                    d.suspects = d.suspects.stream().filter(s -> !ended(s, newest)).toList();
+                    d.suspects = d.suspects.stream().filter(s -> !ended(s, endedBefore)).toList();
                 }
             }
             monitor.changed();
@@ -427,12 +427,12 @@ public final class Tokens {
         return nodes;
     }
 
-    private boolean anyEnded(Map<String, Long> newest) {
-        return domains.values().stream().anyMatch(d -> d.suspects.stream().anyMatch(s -> ended(s, newest)));
+    private boolean anyEnded(Map<String, Long> endedBefore) {
+        return domains.values().stream().anyMatch(d -> d.suspects.stream().anyMatch(s -> ended(s, endedBefore)));
     }
 
-    private static boolean ended(SessionRef suspect, Map<String, Long> newest) {
-        return newest.getOrDefault(suspect.getNode(), 0L) > suspect.getSession();
+    private static boolean ended(SessionRef suspect, Map<String, Long> endedBefore) {
+        return endedBefore.getOrDefault(suspect.getNode(), 0L) > suspect.getSession();
     }
 
     // ---- losing and taking back
