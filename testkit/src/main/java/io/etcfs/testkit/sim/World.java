@@ -382,12 +382,7 @@ public final class World {
     private String leave() {
         tell("---- all leave");
         for (Machine m : machines) {
-            Answer<Boolean> answer = new Answer<>();
-            m.daemon.start("leave", () -> {
-                m.node.leave(60_000 * MS);
-                answer.give(true);
-            });
-            if (!go(answer::given, PATIENCE_NS)) {
+            if (!leaves(m)) {
                 return problem(m.process() + " does not leave");
             }
         }
@@ -404,6 +399,24 @@ public final class World {
             }
         }
         return check(stored, true);
+    }
+
+    /** One that learns in this moment that it was fenced stops and is mounted again: then that one leaves. */
+    private boolean leaves(Machine m) {
+        while (true) {
+            SimProcess leaving = m.daemon;
+            Answer<Boolean> answer = new Answer<>();
+            leaving.start("leave", () -> {
+                m.node.leave(60_000 * MS);
+                answer.give(true);
+            });
+            if (!go(() -> answer.given() || m.up() && m.daemon != leaving, PATIENCE_NS)) {
+                return false;
+            }
+            if (answer.given()) {
+                return true;
+            }
+        }
     }
 
     private void start(Machine m, int count) {
