@@ -59,12 +59,12 @@ public enum Kind {
     // Tokens
     EXCLUSIVE_NOT_ALONE(DAMAGE, "X on a resource excludes every other S and X."),
     TOKEN_WITHOUT_SESSION(DAMAGE, "A token's or want's session is there, and its key is on that session's lease."),
-    TOKEN_WITHOUT_OWNER(DAMAGE, "Who holds X is the owner on record, in that session, and has not given it up."),
+    TOKEN_WITHOUT_OWNER(DAMAGE, "Who holds X of a domain where something lives is the owner on record, in that session, and has not given it up."),
     SHARED_WITH_OWNER(DAMAGE, "S is held only where the owner on record has given X up, or where there is none."),
     OWNER_WITHOUT_TOKEN(DAMAGE, "An owner that has not given X up holds it as long as its session lives."),
     OWNER_FIELDS(DAMAGE, "An owner record's epoch and sessions are revisions that were, its generation is not above its node's."),
     OWNER_MISSING(DAMAGE, "A directory that was ever changed has an owner record."),
-    OWNER_LEFT(LEFTOVER, "An owner record is of something: a directory, inodes that live on, a token or a want."),
+    OWNER_LEFT(LEFTOVER, "An owner record is of something: a directory, or inodes that live on."),
 
     // File locks of processes
     FILE_LOCK_CONFLICT(DAMAGE, "File locks of two nodes on one inode don't conflict; where one node decides alone nobody else has any."),

@@ -11,10 +11,8 @@ import io.etcfs.core.store.KeyValue;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 
 /** Who holds, wants and last held which domain: {@code lock:}, {@code owner:}, {@code want:}. Sessions come after all but the wants. */
 final class TokenCheck {
@@ -34,8 +32,6 @@ final class TokenCheck {
     private final Map<Long, Held> unowned = new LinkedHashMap<>();
     /** Owners that have not given X up and have no key of it. */
     private final List<Holder> vanished = new ArrayList<>();
-    /** Owner records of domains with no inodes and no tokens. */
-    private final Set<Long> left = new LinkedHashSet<>();
     private final BitSet owned = new BitSet();
 
     TokenCheck(Keys keys, Findings findings, NodeCheck nodes, InodeCheck inodes, long revision) {
@@ -72,8 +68,9 @@ final class TokenCheck {
                 long ino = inodes.homes().epochIno(home);
                 findings.add(Kind.EXTENT_EPOCH, "an extent of it has epoch " + inodes.homes().epoch(home) + ", its domain " + owner.getEpoch(), keys.inode(res, ino), kv.key());
             }
-        } else if (res != RENAME_TOKEN && !held.containsKey(res)) {
-            left.add(res);
+        } else if (res != RENAME_TOKEN && res != InodeCheck.ROOT) {
+            // Without its root the filesystem has another finding.
+            findings.add(Kind.OWNER_LEFT, "nothing lives in domain " + Long.toUnsignedString(res), kv.key());
         }
         Held exclusive = unowned.remove(res);
         if (exclusive != null) {
@@ -118,7 +115,6 @@ final class TokenCheck {
     void want(KeyValue kv) throws InvalidProtocolBufferException {
         Keys.WantKey key = keys.parseWant(kv.key());
         Want want = Want.parseFrom(kv.value());
-        left.remove(key.res());
         if (want.getLease() != kv.leaseId()) {
             findings.add(Kind.TOKEN_WITHOUT_SESSION, "it names lease " + Long.toHexString(want.getLease()) + " and is on " + Long.toHexString(kv.leaseId()), kv.key());
         } else {
@@ -136,13 +132,14 @@ final class TokenCheck {
 
     void finish() {
         held.values().forEach(locks -> locks.forEach(l -> requireSession(l.key, l.lock.node(), l.session, l.lease)));
+        // Where nothing lives there is none.
+        unowned.values().removeIf(l -> l.lock.res() != RENAME_TOKEN && inodes.homes().place(l.lock.res()) < 0);
         unowned.values().forEach(l -> findings.add(Kind.TOKEN_WITHOUT_OWNER, "X is held by " + l.lock.node() + ", and there is no owner record", l.key, keys.owner(l.lock.res())));
         for (Holder h : vanished) {
             if (nodes.hasSession(h.node, h.session)) {
                 findings.add(Kind.OWNER_WITHOUT_TOKEN, "session " + h.session + " of " + h.node + " is alive, has not given X up, and holds no key of it", keys.owner(h.res));
             }
         }
-        left.forEach(res -> findings.add(Kind.OWNER_LEFT, "nothing lives in domain " + Long.toUnsignedString(res) + ", and nobody has its token", keys.owner(res)));
         Homes homes = inodes.homes();
         for (int i = 0; i < homes.size(); i++) {
             // The root is made without one, by mkfs.

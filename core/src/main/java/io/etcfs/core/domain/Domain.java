@@ -43,7 +43,7 @@ public final class Domain {
     public boolean loaded;
     /** Mod revision of this node's lock key, as far as known. */
     public long lockRevision;
-    /** Mod revision of the owner record this node's token goes by. */
+    /** Mod revision of the owner record this node's token goes by; 0: there is none, as for all domains in which nothing lives. */
     public long ownerRevision;
     public long epoch;
     public List<SessionRef> suspects = List.of();
@@ -56,6 +56,10 @@ public final class Domain {
     public long holdNs;
     /** Born under its parent's EXCLUSIVE in a batch that is not committed yet: nobody else can know of it. */
     public boolean birthUnpublished;
+    /** The batch in which it was born here; 0: it was not. */
+    public long bornBatch;
+    /** All that lived in it went in the batch in which it was born: it never has an owner record. */
+    public boolean goneAtBirth;
     public int pins;
     /** Token was lost with a session while unpublished changes depended on it. */
     public boolean takeBack;
@@ -122,7 +126,7 @@ public final class Domain {
 
     /** The directory was removed, and no file that was made in it lives on. */
     public boolean nothingLivesHere() {
-        return directory() == null && inodes.isEmpty();
+        return loaded && directory() == null && inodes.isEmpty();
     }
 
     /** Usable for operations on names and attributes. */

@@ -81,7 +81,7 @@ public enum Fault {
     SESSION_OVER_WRITES,
     /** Blocks in another node's arena are forgotten, not passed on to be freed. */
     UNFREE_IGNORED,
-    /** Owner records of removed directories stay where the session ended before the token was given back. */
+    /** The owner record of a directory stays when the last that lives in its domain goes. */
     OWNERS_LEFT,
     /** A token goes without pins for the files that are open here. */
     OPEN_NOT_PINNED,

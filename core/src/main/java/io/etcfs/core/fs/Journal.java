@@ -3,6 +3,7 @@ package io.etcfs.core.fs;
 import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Inode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fault.Rare;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.file.ExtentMap;
@@ -133,8 +134,27 @@ final class Journal {
         domain.countExtents(inode);
         domain.inodes.remove(inode.ino);
         domain.othersOpen.remove(inode.ino);
+        if (domain.nothingLivesHere()) {
+            deleteOwner(domain);
+        }
         pipeline.touch(domain);
         space.touched();
+    }
+
+    /**
+     * The last that lived in a domain goes, the directory before it or with it: the owner record goes in the same batch, as nobody would come by it again. Whoever holds
+     * the token from then on, or gets it, does without.
+     */
+    private void deleteOwner(Domain domain) {
+        if (Fault.OWNERS_LEFT.on()) {
+            return;
+        }
+        if (existed(domain.bornBatch)) {
+            pipeline.delete(keys.owner(domain.id), true);
+        } else {
+            domain.goneAtBirth = true;
+        }
+        pipeline.onCommitted(() -> domain.ownerRevision = 0);
     }
 
     void putOrphan(Inode inode) {

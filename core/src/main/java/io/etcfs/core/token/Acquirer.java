@@ -15,6 +15,7 @@ import io.etcfs.core.store.Compare;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.Op;
+import io.etcfs.core.store.OpResult;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
@@ -349,7 +350,7 @@ final class Acquirer {
         List<Op> success = new ArrayList<>();
         if (mode == Mode.EXCLUSIVE) {
             success.add(Op.put(keys.lockExclusive(res, node), Handover.lock(sessionRevision), lease));
-            success.add(Op.put(keys.owner(res), owner.toByteArray()));
+            success.add(owned(res, owner, seen.ownerRevision()));
             success.add(Op.delete(keys.lockShared(res, node)));
         } else {
             success.add(Op.put(keys.lockShared(res, node), Handover.lock(sessionRevision), lease));
@@ -364,8 +365,9 @@ final class Acquirer {
             switch (asks.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
                 case Outcome.Committed(TxnResult r) -> {
                     TokenRecords.Contents contents = everything ? records.contents(res, r, reads) : null;
-                    boolean ok = install(d, mode, false, sessionRevision, r.revision(), mode == Mode.EXCLUSIVE ? r.revision() : seen.ownerRevision(),
-                            mode == Mode.EXCLUSIVE ? owner : seen.owner(), r, reads, contents);
+                    Owner now = mode == Mode.SHARED ? seen.owner() : r.results().get(1) instanceof OpResult.Nested(TxnResult n) && n.succeeded() ? null : owner;
+                    long ownerRevision = mode == Mode.SHARED ? seen.ownerRevision() : now == null ? 0 : r.revision();
+                    boolean ok = install(d, mode, false, sessionRevision, r.revision(), ownerRevision, now, r, reads, contents);
                     return new Asked(ok, null);
                 }
                 case Outcome.Conflict(TxnResult r) -> {
@@ -385,6 +387,14 @@ final class Acquirer {
             monitor.pause(100_000_000L);
         }
         return new Asked(false, null);
+    }
+
+    /** Puts the owner record, but not of a domain without one in which nothing lives: its directory was removed, and nobody would delete the record. */
+    private Op owned(long res, Owner owner, long ownerRevision) {
+        Op put = Op.put(keys.owner(res), owner.toByteArray());
+        Key inodes = keys.inodesOf(res);
+        return ownerRevision != 0 || res == Tokens.RENAME_TOKEN || Fault.OWNERS_LEFT.on() ? put
+                : new Op.Nested(new Txn(List.of(Compare.noneIn(inodes, inodes.prefixEnd())), List.of(), List.of(put)));
     }
 
     /**

@@ -35,8 +35,12 @@ final class Birth implements Rider {
         if (Fault.BIRTH_NOT_PUBLISHED.on()) {
             return List.of();
         }
+        Op lock = Op.put(keys.lockExclusive(domain.id, node), Handover.lock(session.revision()), session.leaseId());
+        if (domain.goneAtBirth) {
+            return List.of(lock);
+        }
         Owner owner = Owner.newBuilder().setNode(node).setSession(session.revision()).setGeneration(session.generation()).setEpoch(domain.epoch).build();
-        return List.of(Op.put(keys.lockExclusive(domain.id, node), Handover.lock(session.revision()), session.leaseId()), Op.put(keys.owner(domain.id), owner.toByteArray()));
+        return List.of(lock, Op.put(keys.owner(domain.id), owner.toByteArray()));
     }
 
     @Override

@@ -27,7 +27,8 @@ import java.util.List;
  *                                  else own key goes, owner: given up
  *   held X, first waiter wants S:  own key becomes S, owner: given up; each waiting S whose session is there gets its key
  *   held S, somebody wants X:      nested as above (and owner: unchanged); else own key goes
- *   no waiter (release):           own key goes, owner: given up if it was X; owner: goes, too, if nothing lives in the domain any more and nobody shares it
+ *   no waiter (release):           own key goes, owner: given up if it was X
+ *   nothing lives in the domain:   own key goes, or X becomes S, and no owner: is put; it went with the last that lived there
  * </pre>
  */
 final class Handover implements Rider {
@@ -38,16 +39,15 @@ final class Handover implements Rider {
     private final Domain domain;
     private final Mode from;
     private final boolean keepShared;
-    private final boolean forget;
+    private final boolean unowned;
     private final List<Domain.WantOf> to;
     private boolean done;
     private boolean dropped;
 
     /**
      * @param keepShared EXCLUSIVE becomes SHARED and {@code to} are waiters for SHARED; else {@code to} is empty or the one who gets EXCLUSIVE
-     * @param forget     the directory is gone and nothing lives in its domain: its owner record goes, too
      */
-    Handover(Monitor monitor, Session session, Keys keys, String node, Domain domain, boolean keepShared, boolean forget, List<Domain.WantOf> to) {
+    Handover(Monitor monitor, Session session, Keys keys, String node, Domain domain, boolean keepShared, List<Domain.WantOf> to) {
         this.monitor = monitor;
         this.session = session;
         this.keys = keys;
@@ -55,13 +55,14 @@ final class Handover implements Rider {
         this.domain = domain;
         this.from = domain.held;
         this.keepShared = keepShared;
-        this.forget = forget;
+        // With the suspects: there is no block left here that they could write to.
+        this.unowned = domain.nothingLivesHere() && domain.id != Tokens.RENAME_TOKEN && !Fault.OWNERS_LEFT.on();
         this.to = List.copyOf(to);
     }
 
     @Override
     public int operations() {
-        return keepShared ? 3 + 3 * to.size() : to.isEmpty() ? 5 : 8;
+        return keepShared ? 3 + 3 * to.size() : to.isEmpty() ? 2 : 8;
     }
 
     @Override
@@ -75,7 +76,9 @@ final class Handover implements Rider {
         if (keepShared) {
             ops.add(Op.delete(ownX));
             ops.add(Op.put(ownS, lock(session.revision()), session.leaseId()));
-            ops.add(Op.put(keys.owner(res), givenUp.toByteArray()));
+            if (!unowned) {
+                ops.add(Op.put(keys.owner(res), givenUp.toByteArray()));
+            }
             for (Domain.WantOf w : to) {
                 ops.add(new Op.Nested(new Txn(
                         List.of(Compare.createRevision(keys.session(w.node()), w.session())),
@@ -87,16 +90,10 @@ final class Handover implements Rider {
         Key own = from == Mode.EXCLUSIVE ? ownX : ownS;
         List<Op> alone = new ArrayList<>();
         alone.add(Op.delete(own));
-        if (from == Mode.EXCLUSIVE) {
-            alone.add(forget ? Op.delete(keys.owner(res)) : Op.put(keys.owner(res), givenUp.toByteArray()));
+        if (from == Mode.EXCLUSIVE && !unowned) {
+            alone.add(Op.put(keys.owner(res), givenUp.toByteArray()));
         }
-        if (to.isEmpty()) {
-            if (from == Mode.SHARED && forget) {
-                // Whoever is the last one to share it.
-                List<Compare> last = new ArrayList<>(nobodyElse(keys, res, node));
-                last.add(Compare.modRevision(keys.owner(res), domain.ownerRevision));
-                return List.of(new Op.Nested(new Txn(last, List.of(Op.delete(own), Op.delete(keys.owner(res))), alone)));
-            }
+        if (to.isEmpty() || unowned) {
             return alone;
         }
         Domain.WantOf w = to.getFirst();
@@ -157,7 +154,7 @@ final class Handover implements Rider {
     @Override
     public void committed(long revision, List<OpResult> results) {
         if (keepShared) {
-            keptShared(revision, revision);
+            keptShared(revision, unowned ? 0 : revision);
         } else {
             gone(revision);
         }

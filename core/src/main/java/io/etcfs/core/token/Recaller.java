@@ -196,9 +196,7 @@ final class Recaller {
                 endRecall(d);
                 return;
             }
-            // With the suspects: there is no block left here that they could write to.
-            boolean forget = release && d.nothingLivesHere() && d.id != Tokens.RENAME_TOKEN;
-            handover = new Handover(monitor, session, keys, node, d, downgrade, forget, to);
+            handover = new Handover(monitor, session, keys, node, d, downgrade, to);
             d.giving = true;
             pipeline.ride(handover);
             pipeline.push(pipeline.openNumber());
@@ -214,7 +212,7 @@ final class Recaller {
     /** {@link Fault#HANDOVER_BEFORE_PUBLISH}. */
     private void giveEarly(Domain d, boolean downgrade) {
         Mode mode = downgrade ? Mode.SHARED : Mode.EXCLUSIVE;
-        Handover handover = monitor.with(() -> new Handover(monitor, session, keys, node, d, downgrade, false,
+        Handover handover = monitor.with(() -> new Handover(monitor, session, keys, node, d, downgrade,
                 conflicting(d).stream().filter(w -> w.mode() == mode).limit(downgrade ? Long.MAX_VALUE : 1).toList()));
         try {
             Outcome given = store.commit(new Txn(List.of(), monitor.with(handover::build), List.of()), Tokens.REQUEST_NS);

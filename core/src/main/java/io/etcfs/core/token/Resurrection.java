@@ -36,10 +36,8 @@ final class Resurrection {
     private final Keys keys;
     private final String node;
     private final Recaller recaller;
-    private final OwnersLeft ownersLeft;
 
-    Resurrection(Tokens tokens, Parts parts, Recaller recaller, OwnersLeft ownersLeft) {
-        this.ownersLeft = ownersLeft;
+    Resurrection(Tokens tokens, Parts parts, Recaller recaller) {
         this.tokens = tokens;
         this.monitor = parts.monitor();
         this.store = parts.store();
@@ -68,7 +66,6 @@ final class Resurrection {
 
     private void forget(Domain d) {
         d.held = Mode.NONE;
-        ownersLeft.lost(d);
         tokens.host().lost(d);
         d.clearContents();
     }

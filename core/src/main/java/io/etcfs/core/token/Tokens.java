@@ -55,7 +55,6 @@ public final class Tokens {
     private final TokenRecords records;
     private final Recaller recaller;
     private final Acquirer acquirer;
-    private final OwnersLeft ownersLeft;
     private final Resurrection resurrection;
     private final TokenWatch watch;
     private final Map<Long, Domain> domains = new TreeMap<>();
@@ -79,8 +78,7 @@ public final class Tokens {
         records = new TokenRecords(parts);
         recaller = new Recaller(this, parts);
         acquirer = new Acquirer(this, parts, records, recaller);
-        ownersLeft = new OwnersLeft(parts);
-        resurrection = new Resurrection(this, parts, recaller, ownersLeft);
+        resurrection = new Resurrection(this, parts, recaller);
         watch = new TokenWatch(this, parts, records, recaller);
     }
 
@@ -306,6 +304,7 @@ public final class Tokens {
         d.held = Mode.EXCLUSIVE;
         d.loaded = true;
         d.birthUnpublished = true;
+        d.bornBatch = pipeline.openNumber();
         d.epoch = session.revision();
         d.suspects = List.of();
         d.heldSinceNs = monitor.nowNs();
@@ -372,7 +371,7 @@ public final class Tokens {
         try {
             leaving = true;
             while (monitor.nowNs() < untilNs && !stopping) {
-                boolean any = !ownersLeft.isEmpty();
+                boolean any = false;
                 for (Domain d : List.copyOf(domains.values())) {
                     if (d.held != Mode.NONE) {
                         any = true;
@@ -448,10 +447,6 @@ public final class Tokens {
      * too, and what is left is for the next. Without the monitor.
      */
     public boolean takeBack() {
-        boolean all = resurrection.takeBack();
-        if (all) {
-            tasks.start("owners-left", ownersLeft::remove);
-        }
-        return all;
+        return resurrection.takeBack();
     }
 }

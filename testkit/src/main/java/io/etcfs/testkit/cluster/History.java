@@ -21,8 +21,8 @@ import java.util.stream.Stream;
 
 /** Every revision of a filesystem's keys since it began to listen, so that each can be looked at afterwards. */
 public final class History {
-    /** What there can be after a node went without leaving, until it comes back or, of an owner record, for ever. */
-    public static final Set<Kind> LEFT_BY_A_CRASH = Set.of(Kind.NODE_GONE, Kind.NODE_VANISHED, Kind.ORPHAN_WAITS, Kind.OWNER_LEFT);
+    /** What there can be after a node went without leaving, until it comes back. */
+    public static final Set<Kind> LEFT_BY_A_CRASH = Set.of(Kind.NODE_GONE, Kind.NODE_VANISHED, Kind.ORPHAN_WAITS);
 
     private static final long PATIENCE_NS = 10_000_000_000L;
 

@@ -110,8 +110,6 @@ public final class World {
     private final Map<Machine, List<Program>> working = new HashMap<>();
     private final Map<String, Countdown> afterOperations = new HashMap<>();
     private final Set<String> ended = new HashSet<>();
-    /** In any epoch. */
-    private boolean someEnded;
     private final Set<String> fenced = new HashSet<>();
     /** Killed, and not mounted again before the end of the epoch: with the processes that were there to see it. */
     private final Map<Machine, Set<SimProcess>> gone = new LinkedHashMap<>();
@@ -369,12 +367,11 @@ public final class World {
     }
 
     /**
-     * What the checker says: never damage, and at the end nothing that somebody would have to clean up, but for some bytes of etcd: the owner record of
-     * a removed directory whose holder ended in the moment before it gave it up.
+     * What the checker says: never damage nor the owner record of a removed directory, and at the end nothing that somebody would have to clean up.
      */
     private String check(List<KeyValue> stored, boolean atTheEnd) {
         List<Finding> findings = Checker.check(keys, stored, store.revision()).stream()
-                .filter(f -> f.severity() == Severity.DAMAGE || atTheEnd && f.severity() == Severity.LEFTOVER && !(f.kind() == Kind.OWNER_LEFT && someEnded)).toList();
+                .filter(f -> f.severity() == Severity.DAMAGE || f.kind() == Kind.OWNER_LEFT || atTheEnd && f.severity() == Severity.LEFTOVER).toList();
         return findings.isEmpty() ? null : "what is stored does not agree: " + findings;
     }
 
@@ -523,7 +520,6 @@ public final class World {
         if (m.daemon != null) {
             tell(m.process() + " " + how);
             ended.add(m.process());
-            someEnded = true;
             m.end();
             mountLater(m, (200 + random.nextInt(1_500)) * MS);
         }
@@ -538,8 +534,7 @@ public final class World {
                 }
                 m.stopped = null;
                 ended.add(m.process());
-                someEnded = true;
-                mountLater(m, 500 * MS);
+                    mountLater(m, 500 * MS);
             }
         }
         scheduler.after(10 * MS, this::watchDaemons);

@@ -277,41 +277,6 @@ class FaultyWaysTest {
         n1.forget(ino, 1);
     }
 
-    /** A directory was removed, and the session ends before its token is given back, with which the record goes otherwise. */
-    @Test
-    void theOwnerRecordOfARemovedDirectoryGoesThoughTheSessionEnded() throws Exception {
-        io.etcfs.core.record.Keys keys = new io.etcfs.core.record.Keys(TestCluster.NAME);
-        clients[0].mkdir("/d");
-        clients[0].write("/x", 0, new byte[1], 0);
-        clients[0].fsync("/x");
-        long ino = clients[0].stat("/d").ino();
-        io.etcfs.core.store.Key lock = keys.lockExclusive(ino, "n1");
-        assertEquals(1, cluster.store.range(keys.owner(ino), null, 0, false, 0, SECOND).keyValues().size());
-        ways[0].hook = txn -> {
-            if (isBatch(txn) && txn.success().contains(io.etcfs.core.store.Op.delete(lock))) {
-                ways[0].cut = true;
-                return new Outcome.Unknown("cut off");
-            }
-            return null;
-        };
-        clients[0].rmdir("/d");
-        long until = System.nanoTime() + 5 * SECOND;
-        while (!ways[0].cut && System.nanoTime() < until) {
-            Thread.sleep(5);
-        }
-        assertEquals(true, ways[0].cut);
-        Thread.sleep(3000);
-        ways[0].hook = txn -> null;
-        ways[0].cut = false;
-        clients[0].write("/y", 0, new byte[1], 0);
-        clients[0].fsync("/y");
-        while (cluster.store.range(keys.owner(ino), null, 0, false, 0, SECOND).only() != null && System.nanoTime() < until + 10 * SECOND) {
-            Thread.sleep(20);
-        }
-        assertEquals(List.of(), cluster.store.range(keys.owner(ino), null, 0, false, 0, SECOND).keyValues());
-        assertEquals(List.of("x", "y"), clients[1].list("/"));
-    }
-
     private static boolean hands(List<io.etcfs.core.store.Op> ops, String key) {
         return ops.stream().anyMatch(op -> op instanceof io.etcfs.core.store.Op.Put p && p.key().toString().equals(key)
                 || op instanceof io.etcfs.core.store.Op.Nested n && hands(n.txn().success(), key));
