@@ -85,10 +85,50 @@ public enum Fault {
     OWNERS_LEFT,
     /** A token goes without pins for the files that are open here. */
     OPEN_NOT_PINNED,
+    /** As that, where the file's {@code open:} is believed to be there already. */
+    OPEN_PINNED_ONCE,
+    /** Pins of the files that are open here follow the token, in a later batch. */
+    OPEN_PINNED_LATE,
+    /** A file is opened under a token while the batch that gives it on may be closed. */
+    OPENED_WHILE_GIVEN,
+    /** A file without a name is opened that nobody here has open. */
+    OPENED_WITHOUT_NAME,
+    /** Who has what open is not read again when SHARED becomes EXCLUSIVE. */
+    OPEN_AS_READ_BEFORE,
+    /** Taking a file's last name while it is open here leaves neither {@code orphan:} nor {@code open:}. */
+    ORPHAN_NOT_PINNED,
+    /** As that, while it is open on other nodes only. */
+    ORPHAN_OF_OTHERS_NOT_PINNED,
+    /** A file that is made without a name has neither {@code orphan:} nor {@code open:}. */
+    TMPFILE_NOT_PINNED,
+    /** {@code orphan:} stays when a file that had no name gets one. */
+    ORPHAN_KEPT_BY_LINK,
+    /** Whoever closes a file that had no name frees it without looking whether it has got one. */
+    FREED_BLINDLY,
+    /** {@code open:} goes with the last handle, whether or not it is the last of an orphan. */
+    CLOSED_UNSEEN,
+    /** That it is not the last of an orphan is read, and not compared. */
+    CLOSED_AS_READ,
+    /** {@code open:} goes without a compare of its revision. */
+    CLOSED_BLINDLY,
+    /** The {@code open:} of an orphan goes in a batch, as others are known to have it open. */
+    CLOSED_IN_BATCH,
+    /** What an earlier process had open is read before this one's session is there. */
+    OPENED_READ_EARLY,
+    /** What an earlier process had open is left. */
+    OPENED_LEFT,
+    /** The token of a directory that was removed can't be had any more, whatever lives in its domain. */
+    REMOVED_NOT_TAKEN,
+    /** The kernel keeps ACLs when the session ends under whose token they were answered. */
+    ACL_OUTLIVES_SESSION,
+    /** The kernel keeps ACLs when the token goes. */
+    ACL_KEPT_AFTER_RECALL,
     /** Pins of open files that were to go with a token when the session ended are published under the next. */
     PINS_OUTLIVE_SESSION,
     /** A file without a name is freed whoever else has it open. */
     FREED_WHILE_OPEN_ELSEWHERE,
+    /** Pages stay in the kernel when the session ends under whose token they came. */
+    PAGES_OUTLIVE_SESSION,
     /** Names and attributes may be believed for longer than the session is trusted. */
     VALIDITY_UNBOUNDED,
     /** Between the steps of one change of a file's bytes the token may be given on. */

@@ -25,6 +25,7 @@ import io.etcfs.core.session.Session;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.space.InodeNumbers;
 import io.etcfs.core.space.Space;
+import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
@@ -126,12 +127,13 @@ public final class ClusterNode implements Operations {
     /** Opens the session, reads what this node owns and begins to publish. */
     public void start() throws StartException {
         Fault.warn();
+        List<KeyValue> early = Fault.OPENED_READ_EARLY.on() ? openFiles.openedBefore() : null;
         node.session().open();
         node.pipeline().start(node.tasks());
         node.space().start();
         node.tokens().start();
         locks.start();
-        openFiles.cleanUpAfterRestart();
+        openFiles.cleanUpAfterRestart(early != null ? early : openFiles.openedBefore());
         node.tasks().start("upkeep", upkeep::run);
         fences.start();
     }

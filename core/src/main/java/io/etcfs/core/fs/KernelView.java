@@ -206,7 +206,7 @@ final class KernelView {
         monitor.lock();
         try {
             for (Vnode v : vnodes.withHome(d.id)) {
-                if (v.aclCached) {
+                if (v.aclCached && !Fault.ACL_KEPT_AFTER_RECALL.on()) {
                     v.aclCached = false;
                     inodes.add(v.ino);
                 }
@@ -596,12 +596,12 @@ final class KernelView {
     /** The session is gone: pages that were cached under its tokens go as soon as the kernel lets them. Monitor held. */
     void lost(Domain d) {
         for (Vnode v : vnodes.withHome(d.id)) {
-            if (v.aclCached && kernel != null) {
+            if (v.aclCached && kernel != null && !Fault.ACL_OUTLIVES_SESSION.on()) {
                 v.aclCached = false;
                 v.aclStale = true;
                 kernel.invalidateAttributes(v.ino, () -> monitor.with(() -> v.aclStale = false));
             }
-            if (v.pagesCached && kernel != null) {
+            if (v.pagesCached && kernel != null && !Fault.PAGES_OUTLIVE_SESSION.on()) {
                 v.pagesCached = false;
                 kernel.invalidatePages(v.ino, 0, 0, () -> {});
             }

@@ -185,6 +185,9 @@ final class OpenFiles {
                 continue;
             }
             if (v.handles > 0) {
+                if (v.openKeyRevision != 0 && Fault.OPEN_PINNED_ONCE.on()) {
+                    continue;
+                }
                 pins.add(() -> {
                     if (v.handles > 0) {
                         pinForHandover(v);
@@ -255,23 +258,29 @@ final class OpenFiles {
             return;
         }
         node.journal().changed(home, inode, true);
-        node.journal().putOrphan(inode);
-        pin(v);
+        if (!(v.handles > 0 ? Fault.ORPHAN_NOT_PINNED : Fault.ORPHAN_OF_OTHERS_NOT_PINNED).on()) {
+            node.journal().putOrphan(inode);
+            pin(v);
+        }
         v.nameless = true;
         considerClosing(v);
     }
 
     /** An inode that is born without a name, and open. Pinned like one that has lost its last: so it is freed whatever becomes of this node. */
     void bornWithoutName(Vnode v, Inode inode, boolean linkable) {
-        node.journal().putOrphan(inode);
-        pin(v);
+        if (!Fault.TMPFILE_NOT_PINNED.on()) {
+            node.journal().putOrphan(inode);
+            pin(v);
+        }
         v.nameless = true;
         v.linkable = linkable;
     }
 
     /** An inode without a name gets one in the open batch. This node's {@code open:} stays until it is closed. */
     void named(Vnode v, Inode inode) {
-        node.journal().deleteOrphan(inode);
+        if (!Fault.ORPHAN_KEPT_BY_LINK.on()) {
+            node.journal().deleteOrphan(inode);
+        }
         v.nameless = false;
         v.linkable = false;
         considerClosing(v);
@@ -411,9 +420,13 @@ final class OpenFiles {
                 node.monitor().unlock();
             }
             List<Compare> compares = new ArrayList<>(guard);
-            compares.add(Compare.modRevision(own, present.modRevision()));
+            if (!Fault.CLOSED_BLINDLY.on()) {
+                compares.add(Compare.modRevision(own, present.modRevision()));
+            }
             List<Compare> noOrphan = new ArrayList<>(compares);
-            noOrphan.add(Compare.absent(node.keys().orphan(v.ino)));
+            if (!Fault.CLOSED_UNSEEN.on()) {
+                noOrphan.add(Compare.absent(node.keys().orphan(v.ino)));
+            }
             List<Op> go = List.of(Op.delete(own), Op.delete(opened));
             Outcome o = node.store().commit(new Txn(noOrphan, go, List.of(Op.get(own), new Op.Range(node.keys().opensOf(v.home, v.ino), node.keys().opensOf(v.home, v.ino).prefixEnd(), 0, true))), REQUEST_NS);
             if (o instanceof Outcome.Committed) {
@@ -428,7 +441,9 @@ final class OpenFiles {
             for (KeyValue other : ((OpResult.Ranged) r.results().get(1)).keyValues()) {
                 if (!node.keys().parseOpen(other.key()).node().equals(node.name())) {
                     List<Compare> another = new ArrayList<>(compares);
-                    another.add(Compare.exists(other.key()));
+                    if (!Fault.CLOSED_AS_READ.on()) {
+                        another.add(Compare.exists(other.key()));
+                    }
                     return node.store().commit(new Txn(another, go, List.of()), REQUEST_NS) instanceof Outcome.Committed ? closed(v, batch) : Step.AGAIN;
                 }
             }
@@ -483,12 +498,17 @@ final class OpenFiles {
                 forget(v);
                 return Step.DONE;
             }
-            if (inode.nlink > 0) {
+            if (inode.nlink > 0 && !Fault.FREED_BLINDLY.on()) {
                 if (!node.pipeline().room(4)) {
                     throw Blocked.INSTANCE;
                 }
                 node.journal().deleteOpen(v.home, v.ino);
                 node.pipeline().touch(d);
+                forget(v);
+                return Step.DONE;
+            }
+            if (d.openElsewhere(v.ino) && Fault.CLOSED_IN_BATCH.on()) {
+                node.journal().deleteOpen(v.home, v.ino);
                 forget(v);
                 return Step.DONE;
             }
@@ -670,22 +690,27 @@ final class OpenFiles {
 
     // ---- start
 
-    /** What an earlier process of this node had open is closed. The new session is there, so that nothing is added behind our back. */
-    void cleanUpAfterRestart() throws StartException {
+    /** What an earlier process of this node had open. To be read when the new session is there, so that nothing is added behind our back. */
+    List<KeyValue> openedBefore() throws StartException {
         try {
-            for (KeyValue kv : node.store().range(node.keys().openedBy(node.name()), node.keys().openedBy(node.name()).prefixEnd(), 0, true, 0, REQUEST_NS).keyValues()) {
-                var k = node.keys().parseOpened(kv.key());
-                node.monitor().lock();
-                try {
-                    Vnode v = node.vnodes().get(k.ino(), k.home(), false);
-                    v.openKeyRevision = kv.modRevision();
-                    considerClosing(v);
-                } finally {
-                    node.monitor().unlock();
-                }
-            }
+            return node.store().range(node.keys().openedBy(node.name()), node.keys().openedBy(node.name()).prefixEnd(), 0, true, 0, REQUEST_NS).keyValues();
         } catch (StoreUnavailableException | StoreRejectedException e) {
             throw new StartException("the files that were open can't be read from etcd: " + e.getMessage());
+        }
+    }
+
+    /** Closes what an earlier process had open. */
+    void cleanUpAfterRestart(List<KeyValue> opened) {
+        for (KeyValue kv : Fault.OPENED_LEFT.on() ? List.<KeyValue>of() : opened) {
+            var k = node.keys().parseOpened(kv.key());
+            node.monitor().lock();
+            try {
+                Vnode v = node.vnodes().get(k.ino(), k.home(), false);
+                v.openKeyRevision = kv.modRevision();
+                considerClosing(v);
+            } finally {
+                node.monitor().unlock();
+            }
         }
     }
 }

@@ -442,7 +442,8 @@ final class Acquirer {
     private boolean install(Domain d, Mode mode, boolean fromHolder, long sessionRevision, long lockRevision, long ownerRevision, Owner owner, TxnResult r, int reads, TokenRecords.Contents contents) {
         monitor.lock();
         try {
-            if (!session.live() || session.revision() != sessionRevision || tokens.stopping() || d.giving || contents == null && d.held == Mode.NONE) {
+            if (!session.live() || session.revision() != sessionRevision || tokens.stopping() || d.giving || contents == null && d.held == Mode.NONE
+                    || Fault.REMOVED_NOT_TAKEN.on() && contents != null && d.id != Tokens.RENAME_TOKEN && contents.inodes().stream().noneMatch(i -> i.ino == d.id)) {
                 return false;
             }
             d.held = mode;
@@ -455,13 +456,6 @@ final class Acquirer {
             d.lastUsedNs = d.heldSinceNs;
             d.unserved = monitor.nowNs() <= d.demandUntilNs;
             acquires++;
-            d.othersOpen.clear();
-            for (KeyValue kv : r.ranged(reads).keyValues()) {
-                Keys.OpenKey k = keys.parseOpen(kv.key());
-                if (!k.node().equals(node)) {
-                    d.othersOpen.computeIfAbsent(k.ino(), i -> new HashSet<>()).add(k.node());
-                }
-            }
             if (contents != null) {
                 d.clearContents();
                 contents.entries().forEach(e -> d.entries.put(e.hash(), e));
@@ -470,12 +464,9 @@ final class Acquirer {
                     d.countExtents(i);
                 });
                 d.remainders.putAll(contents.remainders());
-                for (KeyValue kv : r.ranged(reads).keyValues()) {
-                    Keys.OpenKey k = keys.parseOpen(kv.key());
-                    if (!k.node().equals(node)) {
-                        d.othersOpen.computeIfAbsent(k.ino(), i -> new HashSet<>()).add(k.node());
-                    }
-                }
+            }
+            if (contents != null || !Fault.OPEN_AS_READ_BEFORE.on()) {
+                noteOthersOpen(d, r, reads);
             }
             d.loaded = true;
             for (KeyValue kv : r.ranged(reads + 1).keyValues()) {
@@ -486,6 +477,16 @@ final class Acquirer {
             return true;
         } finally {
             monitor.unlock();
+        }
+    }
+
+    private void noteOthersOpen(Domain d, TxnResult r, int reads) {
+        d.othersOpen.clear();
+        for (KeyValue kv : r.ranged(reads).keyValues()) {
+            Keys.OpenKey k = keys.parseOpen(kv.key());
+            if (!k.node().equals(node)) {
+                d.othersOpen.computeIfAbsent(k.ino(), i -> new HashSet<>()).add(k.node());
+            }
         }
     }
 }
