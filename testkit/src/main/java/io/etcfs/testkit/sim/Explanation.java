@@ -70,7 +70,7 @@ final class Explanation {
             }
         }
         for (Op look : ops) {
-            if (look.kind == Op.Kind.LOOKUP || look.kind == Op.Kind.STAT) {
+            if (look.kind == Op.Kind.LOOKUP || look.kind == Op.Kind.STAT || look.kind == Op.Kind.ACCESS) {
                 look.changedHereMeanwhile = ops.stream().anyMatch(o -> look.besides(o) && o.mayChange(look));
             }
         }
@@ -154,7 +154,7 @@ final class Explanation {
             }
         }
         numbers.removeIf(before::has);
-        ops.stream().filter(o -> o.makes() && !o.unknown()).forEach(o -> numbers.remove(o.resultIno));
+        ops.stream().filter(o -> (o.makes() || o.kind == Op.Kind.TMPFILE) && !o.unknown()).forEach(o -> numbers.remove(o.resultIno));
         return numbers;
     }
 }

@@ -80,7 +80,7 @@ final class Linearizer {
             // Those with a known answer first: an unknown one is taken in where nothing else helps.
             for (int i = done.nextClearBit(0); i < ops.size(); i = done.nextClearBit(i + 1)) {
                 Op op = ops.get(i);
-                if (op.called > firstReturn || op.unknown() != (pass == 1) || op.unknown() && tooLate(op, done)) {
+                if (op.countsFrom() > firstReturn || op.unknown() != (pass == 1) || op.unknown() && tooLate(op, done)) {
                     continue;
                 }
                 done.set(i);

@@ -61,7 +61,7 @@ final class Machine {
                 world.weather.has(Weather.Kind.FENCER) ? world.fencer : Fencer.none()),
                 new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock);
         ClusterNode mounted = node;
-        kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted);
+        kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted, world.sessions(name));
         mounted.attachKernel(kernel);
         mounted.onStop(reason -> {
             if (daemon == process) {

@@ -9,7 +9,21 @@ import java.util.Map;
 
 /** An operation of a program, when it was called and returned, and what it answered. */
 final class Op {
-    enum Kind { LOOKUP, READDIR, STAT, READ, OPEN, CLOSE, FSYNC, CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, WRITE, APPEND, TRUNCATE, PUNCH }
+    enum Kind {
+        LOOKUP, READDIR, STAT, READ, OPEN, CLOSE, FSYNC, CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, WRITE, APPEND, TRUNCATE, PUNCH,
+        /** What a permission check goes by beside the mode: the access ACL, or that there is none. */
+        ACCESS,
+        /** O_TMPFILE. */
+        TMPFILE,
+        CHMOD,
+        /** {@link #acl} null: removes it. */
+        SET_ACL, SET_DEFAULT_ACL;
+
+        /** Of those, only runs with {@link World#extras} have some. */
+        boolean extra() {
+            return ordinal() >= ACCESS.ordinal();
+        }
+    }
 
     final Kind kind;
     /** Of the daemon that was asked: {@code n1.2} is the second of node n1. */
@@ -32,6 +46,9 @@ final class Op {
     long resultIno;
     long resultSize;
     int resultNlink;
+    /** The permission bits that CHMOD sets and STAT shows. */
+    int mode;
+    SimAcl acl;
     Map<String, Long> listing;
     /** Somebody changed the file's size meanwhile. */
     boolean sizeChanged;
@@ -39,6 +56,8 @@ final class Op {
     boolean byOldSize;
     /** Some of what was read may be of a WRITE that this machine's kernel had not heard the answer of: it has the bytes in its pages before they are anywhere else. */
     boolean ofUnanswered;
+    /** Of a READ of pages whose session had ended: what it shows may be from any time since then, not only since it was called; 0: it is not one. */
+    long shownFrom;
     List<Op> writesMeanwhile = List.of();
     List<Op> holesMeanwhile = List.of();
     /** What it may have left of what it wrote does not change any more for whoever is called from then on: another node has its domain, or the daemon has ended it. */
@@ -92,12 +111,18 @@ final class Op {
             block.sizeChanged = sizeChanged;
             block.byOldSize = byOldSize;
             block.ofUnanswered = ofUnanswered;
+            block.shownFrom = shownFrom;
             block.writesMeanwhile = writesMeanwhile;
             block.holesMeanwhile = holesMeanwhile;
             all.add(block);
             from = to;
         }
         return all;
+    }
+
+    /** The earliest time that it can count at. */
+    long countsFrom() {
+        return shownFrom == 0 ? called : Math.min(called, shownFrom);
     }
 
     boolean overlaps(Op other) {
@@ -133,8 +158,9 @@ final class Op {
 
     boolean changes() {
         return switch (kind) {
-            case LOOKUP, READDIR, STAT, READ, FSYNC, OPEN, CLOSE -> false;
-            case CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, WRITE, APPEND, TRUNCATE, PUNCH -> true;
+            // What has no name is gone after a crash in any case, and what gives it one is an operation of its own.
+            case LOOKUP, READDIR, STAT, READ, FSYNC, OPEN, CLOSE, ACCESS, TMPFILE -> false;
+            case CHMOD, SET_ACL, SET_DEFAULT_ACL, CREATE, MKDIR, LINK, UNLINK, RMDIR, RENAME, WRITE, APPEND, TRUNCATE, PUNCH -> true;
         };
     }
 
@@ -174,6 +200,10 @@ final class Op {
             s.append(" [").append(offset).append(", +").append(data == null || kind == Kind.READ ? length : data.length).append(')');
         } else if (kind == Kind.TRUNCATE) {
             s.append(" to ").append(length);
+        } else if (kind == Kind.CHMOD) {
+            s.append(" to ").append(Integer.toOctalString(mode));
+        } else if (kind == Kind.SET_ACL || kind == Kind.SET_DEFAULT_ACL) {
+            s.append(" to ").append(acl);
         }
         s.append(" = ");
         if (gone || returned == Long.MAX_VALUE) {
@@ -183,9 +213,10 @@ final class Op {
             return s.append(error).toString();
         }
         return switch (kind) {
-            case LOOKUP, CREATE, MKDIR -> s.append(resultIno).toString();
+            case ACCESS -> s.append(acl).toString();
+            case LOOKUP, CREATE, MKDIR, TMPFILE -> s.append(resultIno).toString();
             case READDIR -> s.append(listing).toString();
-            case STAT -> s.append(resultSize).append(" bytes, nlink ").append(resultNlink).toString();
+            case STAT -> s.append(resultSize).append(" bytes, nlink ").append(resultNlink).append(", mode ").append(Integer.toOctalString(mode)).toString();
             case READ -> s.append(data.length).append(" bytes ").append(runs(data)).toString();
             case WRITE, APPEND -> s.append("ok ").append(runs(data)).toString();
             default -> s.append("ok").toString();

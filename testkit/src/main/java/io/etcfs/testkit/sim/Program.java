@@ -18,12 +18,15 @@ import java.util.Set;
 final class Program {
     private static final String[] NAMES = {"a", "b", "c", "d"};
     private static final int MAX_OPEN = 3;
+    private static final List<Op.Kind> USUAL = Arrays.stream(Op.Kind.values()).filter(k -> !k.extra()).toList();
     private static final int O_DSYNC = 010000;
+    static final int UMASK = 022;
 
     private final World world;
     private final Machine machine;
     private final Random random;
     private final Random lockRandom;
+    private final Random extraRandom;
     private final int number;
     private final Taste taste;
     /** The daemon it works on; it ends when that ends. */
@@ -40,7 +43,7 @@ final class Program {
         /** On one or two small files, for long enough to see what comes late. */
         static Taste slowly(Random random) {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
-            for (Op.Kind k : Op.Kind.values()) {
+            for (Op.Kind k : USUAL) {
                 w.put(k, switch (k) {
                     case READ, WRITE -> 12;
                     case OPEN, LOOKUP -> 6;
@@ -55,7 +58,7 @@ final class Program {
 
         static Taste draw(Random random) {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
-            for (Op.Kind k : Op.Kind.values()) {
+            for (Op.Kind k : USUAL) {
                 int usual = switch (k) {
                     case LOOKUP, CREATE, WRITE, READ, OPEN -> 6;
                     case STAT, UNLINK, RENAME, FSYNC, CLOSE -> 3;
@@ -67,7 +70,7 @@ final class Program {
             w.put(Op.Kind.LOOKUP, 1 + w.get(Op.Kind.LOOKUP));
             if (random.nextInt(6) == 0) {
                 // Blocks come and go.
-                for (Op.Kind k : Op.Kind.values()) {
+                for (Op.Kind k : USUAL) {
                     w.put(k, switch (k) {
                         case CREATE, OPEN, UNLINK, READ -> 4;
                         case WRITE -> 12;
@@ -102,7 +105,13 @@ final class Program {
         this.process = machine.process();
         this.kernel = machine.kernel;
         this.lockRandom = world.lockRandom(number);
+        this.extraRandom = world.extraRandom(number);
         this.next = (byte) (number * 40 + random.nextInt(40));
+    }
+
+    /** What programs ask for when they make something. */
+    static int modeOf(Op.Kind kind) {
+        return kind == Op.Kind.MKDIR ? 0777 : 0666;
     }
 
     Set<Long> inUse() {
@@ -123,6 +132,9 @@ final class Program {
                 step();
                 if (world.locking && lockRandom.nextInt(2) == 0 && !over()) {
                     lockStep();
+                }
+                if (world.extras && extraRandom.nextInt(2) == 0 && !over()) {
+                    extraStep();
                 }
                 if (random.nextInt(3) == 0) {
                     world.scheduler.sleep(random.nextLong(taste.pauseMs * 1_000_000L));
@@ -168,6 +180,71 @@ final class Program {
             }
         } catch (FsException e) {
             world.tell(what + e.errno());
+        }
+    }
+
+    /** Something with files without a name, or ACLs. */
+    private void extraStep() {
+        long dir = directories.get(extraRandom.nextInt(directories.size()));
+        long any = files.isEmpty() || extraRandom.nextInt(3) == 0 ? dir : files.get(extraRandom.nextInt(files.size()));
+        switch (extraRandom.nextInt(12)) {
+            case 0, 1 -> tmpfile(dir);
+            case 2, 3 -> {
+                if (!files.isEmpty()) {
+                    // The latest: it may have no name yet.
+                    long ino = files.getLast();
+                    String name = NAMES[extraRandom.nextInt(taste.names)];
+                    done(op(Op.Kind.LINK, ino, null, dir, name, 0, 0, null), () -> kernel.link(ino, dir, name));
+                }
+            }
+            case 4 -> {
+                Op op = op(Op.Kind.CHMOD, any, null, 0, null, 0, 0, null);
+                op.mode = extraRandom.nextInt(01000);
+                done(op, () -> kernel.chmod(any, op.mode));
+            }
+            case 5, 6 -> setAcl(Op.Kind.SET_ACL, any, SimAcl.ACCESS);
+            case 7 -> setAcl(Op.Kind.SET_DEFAULT_ACL, dir, SimAcl.DEFAULT);
+            case 8 -> {
+                // Long enough for attributes to be granted again after somebody else had the directory.
+                world.scheduler.sleep(extraRandom.nextLong(3_500_000_000L));
+                lookAndAccess(dir, NAMES[extraRandom.nextInt(taste.names)]);
+            }
+            case 9 -> lookAndAccess(dir, NAMES[extraRandom.nextInt(taste.names)]);
+            default -> access(any);
+        }
+    }
+
+    private void lookAndAccess(long dir, String name) {
+        long ino = lookup(dir, name);
+        if (ino != 0 && !over()) {
+            access(ino);
+        }
+    }
+
+    private void access(long ino) {
+        Op op = op(Op.Kind.ACCESS, ino, null, 0, null, 0, 0, null);
+        done(op, () -> op.acl = kernel.access(ino));
+    }
+
+    private void setAcl(Op.Kind kind, long ino, byte[] which) {
+        Op op = op(kind, ino, null, 0, null, 0, 0, null);
+        op.acl = extraRandom.nextInt(4) == 0 ? null : SimAcl.draw(extraRandom);
+        done(op, () -> kernel.setAcl(ino, which, op.acl));
+    }
+
+    private void tmpfile(long dir) {
+        if (open.size() >= MAX_OPEN) {
+            return;
+        }
+        Op op = op(Op.Kind.TMPFILE, dir, null, 0, null, 0, 0, null);
+        long[] handle = {0};
+        if (done(op, () -> {
+            SimKernel.Made made = kernel.tmpfile(dir);
+            op.resultIno = made.ino();
+            handle[0] = made.handle();
+        })) {
+            files.add(op.resultIno);
+            open.put(op.resultIno, handle[0]);
         }
     }
 
@@ -228,6 +305,7 @@ final class Program {
                     Attributes a = kernel.stat(ino);
                     op.resultSize = a.size();
                     op.resultNlink = a.nlink();
+                    op.mode = a.mode() & 0777;
                 });
             }
             case CREATE -> {
@@ -289,6 +367,7 @@ final class Program {
                     done(op(Op.Kind.TRUNCATE, ino, null, 0, null, 0, size, null), () -> kernel.truncate(ino, size));
                 }
             }
+            case ACCESS, TMPFILE, CHMOD, SET_ACL, SET_DEFAULT_ACL -> throw new IllegalStateException("in extraStep only");
             case PUNCH -> {
                 if (!open.isEmpty()) {
                     long ino = any(openFiles());
@@ -309,7 +388,8 @@ final class Program {
         return all;
     }
 
-    private void lookup(long dir, String name) {
+    /** 0: there is no such name, or it is not known. */
+    private long lookup(long dir, String name) {
         Op op = op(Op.Kind.LOOKUP, dir, name, 0, null, 0, 0, null);
         done(op, () -> {
             op.resultIno = kernel.lookup(dir, name);
@@ -324,6 +404,7 @@ final class Program {
                 files.add(op.resultIno);
             }
         }
+        return op.resultIno;
     }
 
     private void open(long ino) {
@@ -365,6 +446,7 @@ final class Program {
                 op.data = got.bytes();
                 op.byOldSize = got.byOldSize();
                 op.ofUnanswered = got.unanswered();
+                op.shownFrom = got.shownFrom();
             }
         });
     }

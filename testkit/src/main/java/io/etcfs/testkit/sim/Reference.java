@@ -8,6 +8,7 @@ import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 
@@ -25,6 +26,12 @@ final class Reference {
 
         boolean directory;
         int nlink;
+        /** It never had a name and may be given one. */
+        boolean linkable;
+        int mode;
+        /** Null: none. */
+        SimAcl access;
+        SimAcl inherited;
         Map<String, Long> names = Map.of();
         byte[] bytes = {};
         /** Of these bytes it is settled what lost writes have left: they stay what they were seen to be. Not changed. */
@@ -34,6 +41,10 @@ final class Reference {
             Node n = new Node();
             n.directory = directory;
             n.nlink = nlink;
+            n.linkable = linkable;
+            n.mode = mode;
+            n.access = access;
+            n.inherited = inherited;
             n.names = names;
             n.bytes = bytes;
             n.settled = settled;
@@ -43,6 +54,7 @@ final class Reference {
         Node linked(int by) {
             Node n = copy();
             n.nlink += by;
+            n.linkable = false;
             return n;
         }
 
@@ -54,6 +66,40 @@ final class Reference {
             } else {
                 n.names.put(name, ino);
             }
+            return n;
+        }
+
+        /** What it is born with, as it was asked for with {@link Program#modeOf} and the umask of programs. */
+        void bornIn(Node dir, Op op) {
+            int asked = Program.modeOf(op.kind);
+            if (dir.inherited == null) {
+                mode = asked & ~Program.UMASK;
+                return;
+            }
+            SimAcl own = dir.inherited.inherited(asked);
+            mode = own.mode();
+            access = own.isMode() ? null : own;
+            inherited = directory ? dir.inherited : null;
+        }
+
+        Node chmod(int to) {
+            Node n = copy();
+            n.mode = to;
+            n.access = access == null ? null : access.changed(to);
+            return n;
+        }
+
+        /** Removing one leaves the mode. */
+        Node withAccess(SimAcl acl) {
+            Node n = copy();
+            n.mode = acl == null ? mode : acl.mode();
+            n.access = acl == null || acl.isMode() ? null : acl;
+            return n;
+        }
+
+        Node withInherited(SimAcl acl) {
+            Node n = copy();
+            n.inherited = acl;
             return n;
         }
 
@@ -71,12 +117,12 @@ final class Reference {
 
         @Override
         public int hashCode() {
-            return (nlink * 31 + names.hashCode()) * 31 + Arrays.hashCode(bytes);
+            return ((nlink * 31 + mode) * 31 + names.hashCode()) * 31 + Arrays.hashCode(bytes);
         }
 
         @Override
         public boolean equals(Object o) {
-            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.names.equals(names) && Arrays.equals(n.bytes, bytes) && n.settled.equals(settled);
+            return o instanceof Node n && n.directory == directory && n.nlink == nlink && n.linkable == linkable && n.mode == mode && Objects.equals(n.access, access) && Objects.equals(n.inherited, inherited) && n.names.equals(names) && Arrays.equals(n.bytes, bytes) && n.settled.equals(settled);
         }
     }
 
@@ -95,6 +141,7 @@ final class Reference {
         Node root = new Node();
         root.directory = true;
         root.nlink = 2;
+        root.mode = 0755;
         return new Reference(Map.of(1L, root), List.of());
     }
 
@@ -121,9 +168,16 @@ final class Reference {
         private final Map<Long, Node> nodes = new HashMap<>();
 
         void add(long ino, boolean directory, int nlink, byte[] bytes) {
+            add(ino, directory, nlink, directory ? 0755 : 0644, null, null, bytes);
+        }
+
+        void add(long ino, boolean directory, int nlink, int mode, SimAcl access, SimAcl inherited, byte[] bytes) {
             Node n = new Node();
             n.directory = directory;
             n.nlink = nlink;
+            n.mode = mode;
+            n.access = access;
+            n.inherited = inherited;
             n.bytes = bytes;
             if (nlink > 0) {
                 nodes.put(ino, n);
@@ -171,6 +225,21 @@ final class Reference {
             case READDIR -> op.refused(Errno.ENOENT, Errno.ESTALE) ? livingDirectory(op.ino) ? null : this
                     : op.error == null && (livingDirectory(op.ino) ? nodes.get(op.ino).names : Map.of()).equals(op.listing) ? this : null;
             case STAT -> stat(op);
+            case ACCESS -> {
+                Node n = nodes.get(op.ino);
+                if (op.error != null) {
+                    yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+                }
+                yield n != null && Objects.equals(n.access, op.acl) ? this : null;
+            }
+            case TMPFILE -> op.error == null ? effect(op) : op.refused(Errno.ENOENT, Errno.ESTALE) && !livingDirectory(op.ino) ? this : null;
+            case CHMOD, SET_ACL, SET_DEFAULT_ACL -> {
+                Node n = nodes.get(op.ino);
+                if (op.error == null) {
+                    yield n != null ? effect(op) : null;
+                }
+                yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+            }
             case READ -> read(op);
             case OPEN -> {
                 Node n = nodes.get(op.ino);
@@ -189,10 +258,10 @@ final class Reference {
             case LINK -> {
                 Node n = nodes.get(op.ino);
                 if (op.error == null) {
-                    yield n != null && n.nlink > 0 && livingDirectory(op.ino2) && name(op.ino2, op.name2) == 0 ? effect(op) : null;
+                    yield n != null && (n.nlink > 0 || n.linkable) && livingDirectory(op.ino2) && name(op.ino2, op.name2) == 0 ? effect(op) : null;
                 }
                 yield op.refused(Errno.EEXIST) ? name(op.ino2, op.name2) != 0 ? this : null
-                        : op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0 || !livingDirectory(op.ino2)) ? this : null;
+                        : op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0 && !n.linkable || !livingDirectory(op.ino2)) ? this : null;
             }
             case UNLINK -> {
                 Node n = nodes.get(name(op.ino, op.name));
@@ -235,7 +304,7 @@ final class Reference {
             // A removed directory is answered from what was known last.
             return op.resultNlink == 0 ? this : null;
         }
-        return op.resultNlink == n.nlink && (n.directory || op.resultSize == n.bytes.length) ? this : null;
+        return op.resultNlink == n.nlink && op.mode == n.mode && (n.directory || op.resultSize == n.bytes.length) ? this : null;
     }
 
     private Reference read(Op op) {
@@ -388,7 +457,7 @@ final class Reference {
                 return made(op, op.resultIno);
             }
             case LINK -> {
-                if (n == null || n.nlink == 0 || !livingDirectory(op.ino2) || name(op.ino2, op.name2) != 0) {
+                if (n == null || n.nlink == 0 && !n.linkable || !livingDirectory(op.ino2) || name(op.ino2, op.name2) != 0) {
                     return null;
                 }
                 return set(op.ino, n.linked(1), op.ino2, nodes.get(op.ino2).with(op.name2, op.ino));
@@ -403,6 +472,24 @@ final class Reference {
             }
             case RENAME -> {
                 return renamed(op);
+            }
+            case TMPFILE -> {
+                if (!livingDirectory(op.ino) || nodes.containsKey(op.resultIno) || op.unknown()) {
+                    return null;
+                }
+                Node made = new Node();
+                made.linkable = true;
+                made.bornIn(n, op);
+                return set(op.resultIno, made);
+            }
+            case CHMOD -> {
+                return n == null ? null : set(op.ino, n.chmod(op.mode));
+            }
+            case SET_ACL -> {
+                return n == null ? null : set(op.ino, n.withAccess(op.acl));
+            }
+            case SET_DEFAULT_ACL -> {
+                return n == null ? null : set(op.ino, n.withInherited(op.acl));
             }
             case WRITE -> {
                 return n == null ? null : set(op.ino, settled(op, n.written((int) op.offset, op.data), (int) op.offset, (int) op.offset + op.data.length));
@@ -431,6 +518,7 @@ final class Reference {
         Node made = new Node();
         made.directory = op.kind == Op.Kind.MKDIR;
         made.nlink = made.directory ? 2 : 1;
+        made.bornIn(nodes.get(op.ino), op);
         return set(op.ino, nodes.get(op.ino).with(op.name, ino).linked(made.directory ? 1 : 0), ino, made);
     }
 
@@ -497,7 +585,7 @@ final class Reference {
         for (Map.Entry<Long, Node> e : mine.nodes.entrySet()) {
             Node a = e.getValue();
             Node b = stored.nodes.get(e.getKey());
-            if (a.directory != b.directory || a.nlink != b.nlink || !a.names.equals(b.names) || a.bytes.length != b.bytes.length) {
+            if (a.directory != b.directory || a.nlink != b.nlink || a.mode != b.mode || !Objects.equals(a.access, b.access) || !Objects.equals(a.inherited, b.inherited) || !a.names.equals(b.names) || a.bytes.length != b.bytes.length) {
                 return "inode " + e.getKey() + ": " + describe(a) + " expected, stored is " + describe(b);
             }
             for (int i = 0; i < a.bytes.length; i++) {
@@ -510,7 +598,8 @@ final class Reference {
     }
 
     private static String describe(Node n) {
-        return (n.directory ? "directory " + n.names : n.bytes.length + " bytes") + ", nlink " + n.nlink;
+        return (n.directory ? "directory " + n.names : n.bytes.length + " bytes") + ", nlink " + n.nlink + ", mode " + Integer.toOctalString(n.mode) + (n.access == null ? "" : ", ACL " + n.access)
+                + (n.inherited == null ? "" : ", default ACL " + n.inherited);
     }
 
     @Override

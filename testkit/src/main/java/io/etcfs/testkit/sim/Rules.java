@@ -35,11 +35,13 @@ final class Rules implements WatchListener {
     private final Map<String, Set<String>> incarnations = new HashMap<>();
     private final Set<String> fenced = new HashSet<>();
     private final Map<String, Owner> owners = new HashMap<>();
+    /** Nodes that have lost a session. */
+    private final Set<String> lost = new HashSet<>();
     /** By the revision that is its identity. */
     private final Map<Long, Ended> ended = new HashMap<>();
 
-    /** A session that is gone: whose it was, and how many writes of blocks had taken effect then. */
-    private record Ended(String incarnation, long writes) {}
+    /** A session that is gone: whose it was, when that was, and how many writes of blocks had taken effect then. */
+    private record Ended(String incarnation, long at, long writes) {}
 
     /** When another node took a domain, by its number, from a process that vanished and has not held it since. */
     private final Map<String, Map<Long, Long>> takenFrom = new HashMap<>();
@@ -94,7 +96,8 @@ final class Rules implements WatchListener {
                         incarnations.computeIfAbsent(node, n -> new HashSet<>()).add(incarnation);
                     } else {
                         disk.sessionEnded(sessions.get(node));
-                        ended.put(sessionRevisions.get(node), new Ended(sessions.remove(node), disk.writes()));
+                        lost.add(node);
+                        ended.put(sessionRevisions.get(node), new Ended(sessions.remove(node), time.getAsLong(), disk.writes()));
                     }
                 } else if ((node = node(kv, "gen:")) != null && put && kv.version() > 1) {
                     fenced.addAll(incarnations.getOrDefault(node, Set.of()));
@@ -239,6 +242,22 @@ final class Rules implements WatchListener {
         if (owner != null && vanished != null && !vanished.incarnation.equals(sessions.get(owner.getNode())) && disk.unflushed(vanished.incarnation, vanished.writes)) {
             broken.accept("revision " + revision + ": token " + resource + " is taken from " + vanished.incarnation + " while bytes that it wrote are not durable");
         }
+    }
+
+    /** Of a node, whether it is there or has ended; 0: there was none. */
+    long latestSession(String node) {
+        return sessionRevisions.getOrDefault(node, 0L);
+    }
+
+    /** Any session of the node has ended so far. */
+    boolean lostSession(String node) {
+        return lost.contains(node);
+    }
+
+    /** 0: it has not. */
+    long endedAt(long session) {
+        Ended e = ended.get(session);
+        return e == null ? 0 : e.at;
     }
 
     /** From when on the process, which has ended, can change nothing of the domain any more that anybody has looked at. */

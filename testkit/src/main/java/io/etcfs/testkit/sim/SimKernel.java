@@ -47,6 +47,7 @@ final class SimKernel implements KernelCache {
     private final Weather weather;
     private final Random random;
     private final ClusterNode node;
+    private final Sessions sessions;
     private boolean aborted;
     private long requests;
     private long version;
@@ -57,6 +58,21 @@ final class SimKernel implements KernelCache {
 
     /** {@code ino} 0: there is no such name. */
     private record Dentry(long ino, long untilNs) {}
+
+    /** What pages need to know of the sessions of the machine's node. */
+    interface Sessions {
+        /** The number of the last call or return so far, of {@link Op#called}. */
+        long calls();
+
+        /** The last session that etcd has or had, 0 if none. */
+        long latest();
+
+        /** {@link #calls} when the session had ended; 0: it has not. */
+        long endedAt(long session);
+    }
+
+    /** A page came with an answer under that session, to a request of then ({@link Sessions#calls}). */
+    private record Filled(long session, long asked) {}
 
     /** What is known of an inode while the kernel has a reference. */
     private static final class Known {
@@ -70,9 +86,18 @@ final class SimKernel implements KernelCache {
         boolean unstable;
         /** The last answer that told the size was refused, as it was asked for before something else was said of the inode: {@link #size} may be an older one. */
         boolean sizeRefused;
+        /** The access ACL as it was answered last, null for none; {@code aclKnown}: it is remembered. Not limited in time. */
+        SimAcl acl;
+        boolean aclKnown;
+        /** Raised by whatever makes an answer about the ACL that is on its way too old to be remembered. */
+        long aclForgotten;
         /** Raised by whatever makes answers that are on their way too old. */
         long version;
         final TreeMap<Long, byte[]> pages = new TreeMap<>();
+        /** Of pages, the last time that all of one came from the daemon or was accepted by it. */
+        final Map<Long, Filled> filled = new HashMap<>();
+        /** Notifications that drop all pages and are on their way. */
+        int pagesGoing;
         /** Of {@link #pages}, those that have bytes of a WRITE that is not answered. */
         final Set<Long> unanswered = new HashSet<>();
         final Map<Long, ReentrantLock> pageLocks = new HashMap<>();
@@ -81,6 +106,11 @@ final class SimKernel implements KernelCache {
 
         Known(long ino) {
             this.ino = ino;
+        }
+
+        void forgetAcl() {
+            aclKnown = false;
+            aclForgotten++;
         }
 
         ReentrantLock page(long number) {
@@ -100,13 +130,14 @@ final class SimKernel implements KernelCache {
         }
     }
 
-    SimKernel(SimProcess daemon, SimProcess host, Weather weather, Random random, ClusterNode node) {
+    SimKernel(SimProcess daemon, SimProcess host, Weather weather, Random random, ClusterNode node, Sessions sessions) {
         this.daemon = daemon;
         this.host = host;
         this.scheduler = daemon.scheduler();
         this.weather = weather;
         this.random = random;
         this.node = node;
+        this.sessions = sessions;
         known(1).lookups = 1;
         known(1).directory = true;
     }
@@ -247,6 +278,7 @@ final class SimKernel implements KernelCache {
             if (k != null) {
                 k.version = ++version;
                 k.attributesUntilNs = 0;
+                k.forgetAcl();
             }
         }, done);
     }
@@ -258,6 +290,10 @@ final class SimKernel implements KernelCache {
 
     @Override
     public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable sending, Runnable done) {
+        Known whole = lengthBytes == 0 && offsetBytes == 0 ? inodes.get(ino) : null;
+        if (whole != null) {
+            whole.pagesGoing++;
+        }
         notification(() -> {
             Answer<Boolean> said = new Answer<>();
             daemon.start("sending", () -> {
@@ -267,25 +303,33 @@ final class SimKernel implements KernelCache {
             while (!said.given() && !daemon.isDead()) {
                 said.await(scheduler, scheduler.nowNs() + 10 * MS);
             }
-            Known k = inodes.get(ino);
-            if (k == null) {
-                return;
-            }
-            k.version = ++version;
-            k.attributesUntilNs = 0;
-            long from = offsetBytes / PAGE;
-            long to = lengthBytes == 0 ? Long.MAX_VALUE : (offsetBytes + lengthBytes - 1) / PAGE;
-            Set<Long> there = new java.util.TreeSet<>(k.pages.keySet());
-            there.addAll(k.pageLocks.keySet());
-            for (long page : there) {
-                if (page >= from && page <= to) {
-                    ReentrantLock lock = k.page(page);
-                    lock.lock();
-                    k.pages.remove(page);
-                    lock.unlock();
-                }
+            dropPages(ino, offsetBytes, lengthBytes);
+            if (whole != null) {
+                whole.pagesGoing--;
             }
         }, done);
+    }
+
+    private void dropPages(long ino, long offsetBytes, long lengthBytes) {
+        Known k = inodes.get(ino);
+        if (k == null) {
+            return;
+        }
+        k.version = ++version;
+        k.attributesUntilNs = 0;
+        k.forgetAcl();
+        long from = offsetBytes / PAGE;
+        long to = lengthBytes == 0 ? Long.MAX_VALUE : (offsetBytes + lengthBytes - 1) / PAGE;
+        Set<Long> there = new java.util.TreeSet<>(k.pages.keySet());
+        there.addAll(k.pageLocks.keySet());
+        for (long page : there) {
+            if (page >= from && page <= to) {
+                ReentrantLock lock = k.page(page);
+                lock.lock();
+                k.pages.remove(page);
+                lock.unlock();
+            }
+        }
     }
 
     // ---- what answers say
@@ -390,10 +434,26 @@ final class SimKernel implements KernelCache {
                 throw new FsException(Errno.EEXIST);
             }
             long asked = version;
-            Operations.Created c = ask((fs, call) -> fs.create(call, dir, bytes(name), 0644, 0, O_RDWR | O_CREAT_EXCL));
+            Operations.Created c = ask((fs, call) -> fs.create(call, dir, bytes(name), Program.modeOf(Op.Kind.CREATE), Program.UMASK, O_RDWR | O_CREAT_EXCL));
             entry(key, c.entry(), asked);
             return new Made(c.entry().ino(), c.opened().handle());
         });
+    }
+
+    /** O_TMPFILE. No name is made, and the kernel holds the directory's lock for nobody else's sake. */
+    Made tmpfile(long dir) throws FsException {
+        Known d = known(dir);
+        d.names.readLock().lock();
+        try {
+            long asked = version;
+            Operations.Created c = ask((fs, call) -> fs.tmpfile(call, dir, Program.modeOf(Op.Kind.TMPFILE), Program.UMASK, O_RDWR));
+            Known k = known(c.entry().ino());
+            k.lookups++;
+            attributes(k, c.entry().attributes(), c.entry().attributesValidNs(), asked);
+            return new Made(k.ino, c.opened().handle());
+        } finally {
+            d.names.readLock().unlock();
+        }
     }
 
     long mkdir(long dir, String name) throws FsException {
@@ -403,7 +463,7 @@ final class SimKernel implements KernelCache {
                 throw new FsException(Errno.EEXIST);
             }
             long asked = version;
-            return entry(key, ask((fs, call) -> fs.mkdir(call, dir, bytes(name), 0755, 0)), asked).ino;
+            return entry(key, ask((fs, call) -> fs.mkdir(call, dir, bytes(name), Program.modeOf(Op.Kind.MKDIR), Program.UMASK)), asked).ino;
         });
     }
 
@@ -508,6 +568,7 @@ final class SimKernel implements KernelCache {
     Attributes stat(long ino) throws FsException {
         Known k = known(ino);
         if (k.attributes == null || scheduler.nowNs() >= k.attributesUntilNs) {
+            k.forgetAcl();
             long asked = version;
             Operations.Attr a = ask((fs, call) -> fs.getattr(call, ino, -1));
             attributes(k, a.attributes(), a.validNs(), asked);
@@ -517,12 +578,21 @@ final class SimKernel implements KernelCache {
     }
 
     void truncate(long ino, long size) throws FsException {
+        setattr(ino, new Operations.Change(null, null, null, size, null, null, null, -1, false));
+    }
+
+    void chmod(long ino, int mode) throws FsException {
+        setattr(ino, new Operations.Change(mode, null, null, null, null, null, null, -1, false));
+        known(ino).forgetAcl();
+    }
+
+    private void setattr(long ino, Operations.Change change) throws FsException {
         Known k = known(ino);
         k.contents.lock();
-        k.unstable = true;
+        k.unstable |= change.size() != null;
         try {
             long asked = version;
-            Operations.Attr a = ask((fs, call) -> fs.setattr(call, ino, new Operations.Change(null, null, null, size, null, null, null, -1, false)));
+            Operations.Attr a = ask((fs, call) -> fs.setattr(call, ino, change));
             // Not believed where the inode has changed since it was asked (from Linux 6.16 on).
             k.attributesUntilNs = k.version > asked ? 0 : scheduler.nowNs() + a.validNs();
             k.version = ++version;
@@ -531,6 +601,53 @@ final class SimKernel implements KernelCache {
             resize(k, a.attributes().size());
         } finally {
             k.unstable = false;
+            k.contents.unlock();
+        }
+    }
+
+    /**
+     * What a permission check finds (fuse_permission, check_acl): where attributes are not believed any more they are asked for, which forgets the ACL; one that is
+     * remembered then is used, however old it is. One that is asked for is remembered, unless something was said of the inode meanwhile. Null: there is none.
+     */
+    SimAcl access(long ino) throws FsException {
+        stat(ino);
+        Known k = known(ino);
+        if (k.aclKnown) {
+            return k.acl;
+        }
+        long forgotten = k.aclForgotten;
+        SimAcl found;
+        try {
+            found = SimAcl.decode(ask((fs, call) -> fs.getxattr(call, ino, SimAcl.ACCESS)));
+        } catch (FsException e) {
+            if (e.errno() != Errno.ENODATA) {
+                throw e;
+            }
+            found = null;
+        }
+        if (k.aclForgotten == forgotten) {
+            k.acl = found;
+            k.aclKnown = true;
+        }
+        return found;
+    }
+
+    /** @param acl null: removes it */
+    void setAcl(long ino, byte[] which, SimAcl acl) throws FsException {
+        Known k = known(ino);
+        k.contents.lock();
+        try {
+            ask((fs, call) -> {
+                if (acl == null) {
+                    fs.removexattr(call, ino, which);
+                } else {
+                    fs.setxattr(call, ino, which, acl.encode(), 0);
+                }
+                return true;
+            });
+        } finally {
+            k.forgetAcl();
+            k.attributesUntilNs = 0;
             k.contents.unlock();
         }
     }
@@ -588,9 +705,21 @@ final class SimKernel implements KernelCache {
 
     /**
      * {@code byOldSize}: the end that the bytes were cut at is one that the kernel knew to be out of date. {@code unanswered}: some may be those of a WRITE on this machine
-     * that was not made yet (fuse_fill_write_pages copies them into pages that are there before it asks, and lets those go).
+     * that was not made yet (fuse_fill_write_pages copies them into pages that are there before it asks, and lets those go). {@code shownFrom}: the bytes may be as old as
+     * that ({@link Sessions#calls}), or 0.
      */
-    record Got(byte[] bytes, boolean byOldSize, boolean unanswered) {}
+    record Got(byte[] bytes, boolean byOldSize, boolean unanswered, long shownFrom) {}
+
+    /**
+     * Pages are good while the session is there under which they came: no other node gets a token before that has gone. From then on they are as old as its end, until the
+     * daemon hears of it, asks the kernel to drop them and only then opens the next (M5 of docs/SEMANTICS.md).
+     */
+    private long shownFrom(Known k, long page) {
+        Filled f = k.filled.get(page);
+        long ended = f == null ? 0 : sessions.endedAt(f.session);
+        boolean heard = f != null && sessions.latest() != f.session && k.pagesGoing == 0;
+        return ended == 0 || heard ? 0 : Math.max(ended, f.asked) + 1;
+    }
 
     /**
      * Within one page, through the page cache. Asks for the size where the file seems to be too short. As in Linux, an answer that was asked for before the inode's last
@@ -604,7 +733,7 @@ final class SimKernel implements KernelCache {
         }
         int n = (int) Math.max(0, Math.min(length, k.size - offset));
         if (n == 0) {
-            return new Got(new byte[0], k.sizeRefused, false);
+            return new Got(new byte[0], k.sizeRefused, false, 0);
         }
         long page = offset / PAGE;
         ReentrantLock lock = k.page(page);
@@ -613,7 +742,12 @@ final class SimKernel implements KernelCache {
             byte[] cached = k.pages.get(page);
             if (cached == null) {
                 long asked = version;
-                byte[] got = ask((fs, call) -> readFrom(fs, call, ino, handle, page * PAGE, PAGE, 0));
+                long calls = sessions.calls();
+                byte[] got = ask((fs, call) -> {
+                    byte[] read = readFrom(fs, call, ino, handle, page * PAGE, PAGE, 0);
+                    k.filled.put(page, new Filled(sessions.latest(), calls));
+                    return read;
+                });
                 if (got.length < PAGE && page * PAGE + got.length < k.size) {
                     if (k.version <= asked) {
                         resize(k, page * PAGE + got.length);
@@ -628,7 +762,7 @@ final class SimKernel implements KernelCache {
             }
             int at = (int) (offset % PAGE);
             n = (int) Math.max(0, Math.min(length, k.size - offset));
-            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused, k.unanswered.contains(page));
+            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused, k.unanswered.contains(page), shownFrom(k, page));
         } finally {
             lock.unlock();
         }
@@ -658,6 +792,8 @@ final class SimKernel implements KernelCache {
         try {
             long end = offset;
             List<Long> touched = new ArrayList<>();
+            List<Long> whole = new ArrayList<>();
+            long calls = sessions.calls();
             while (end < offset + data.length && locked == null) {
                 long page = end / PAGE;
                 long from = end;
@@ -672,6 +808,9 @@ final class SimKernel implements KernelCache {
                 if (cached != null) {
                     System.arraycopy(data, (int) (from - offset), cached, (int) (from % PAGE), (int) (end - from));
                     touched.add(page);
+                    if (end - from == PAGE) {
+                        whole.add(page);
+                    }
                     k.unanswered.add(page);
                     lock.unlock();
                 } else {
@@ -682,7 +821,11 @@ final class SimKernel implements KernelCache {
             byte[] sent = Arrays.copyOf(data, (int) (end - offset));
             taken.accept(sent.length);
             try {
-                ask((fs, call) -> writeTo(fs, call, ino, handle, offset, sent, 0));
+                ask((fs, call) -> {
+                    boolean written = writeTo(fs, call, ino, handle, offset, sent, 0);
+                    whole.forEach(page -> k.filled.put(page, new Filled(sessions.latest(), calls)));
+                    return written;
+                });
             } catch (FsException | Gone e) {
                 touched.forEach(k.pages::remove);
                 throw e;

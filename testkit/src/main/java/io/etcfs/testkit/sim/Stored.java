@@ -10,6 +10,7 @@ import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import com.google.protobuf.InvalidProtocolBufferException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -48,7 +49,7 @@ final class Stored {
                     Keys.InodeKey k = keys.parseInode(kv.key());
                     Inode i = Inode.decode(k.ino(), k.home(), kv.value());
                     List<Extent> extents = i.extentsLoaded ? i.extents.all() : records.getOrDefault(k.ino(), List.of());
-                    builder.add(k.ino(), i.isDirectory(), i.nlink, i.isDirectory() ? new byte[0] : bytes(i, extents, device));
+                    builder.add(k.ino(), i.isDirectory(), i.nlink, i.mode & 0777, acl(i, SimAcl.ACCESS), acl(i, SimAcl.DEFAULT), i.isDirectory() ? new byte[0] : bytes(i, extents, device));
                 } else if (kv.key().startsWith(keys.prefix().plus("dirent:"))) {
                     dirents.add(kv);
                 }
@@ -94,6 +95,11 @@ final class Stored {
             }
         }
         return homes;
+    }
+
+    private static SimAcl acl(Inode i, byte[] name) {
+        byte[] value = i.xattrs().get(ByteBuffer.wrap(name));
+        return value == null ? null : SimAcl.decode(value);
     }
 
     private static byte[] bytes(Inode i, List<Extent> extents, LongFunction<byte[]> device) {

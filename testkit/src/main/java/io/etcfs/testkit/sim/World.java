@@ -124,6 +124,8 @@ public final class World {
     final LockBook locks;
     /** Programs of this run lock. Drawn apart: what else a seed plays does not follow from it. */
     final boolean locking;
+    /** Programs of this run make files without a name and set ACLs. Drawn apart, too. */
+    final boolean extras;
     private String broken;
     private int programsRunning;
     private int programsMade;
@@ -149,10 +151,15 @@ public final class World {
         this.superblock = TestCluster.superblock(NAME, DEVICE_BYTES);
         this.locks = new LockBook(store, keys);
         this.locking = new Random(plan.seed ^ 0x10c5).nextInt(3) == 0;
+        this.extras = new Random(plan.seed ^ 0xac1).nextInt(3) == 0;
     }
 
     Random lockRandom(int program) {
         return new Random(plan.seed * 1_000 + program);
+    }
+
+    Random extraRandom(int program) {
+        return new Random(plan.seed * 1_000 + program ^ 0xac1);
     }
 
     /** Something that must never be. */
@@ -195,6 +202,9 @@ public final class World {
         if (op.error == Errno.ETIMEDOUT && scheduler.nowNs() > troubleUntilNs + patienceAfterNs()) {
             broken = "no trouble since " + (scheduler.nowNs() - troubleUntilNs) / MS + " ms: " + op;
         }
+        if (op.error == Errno.EIO && !rules.lostSession(op.process.substring(0, op.process.indexOf('.')))) {
+            brokenBy("an error of a node that never lost a session, on a device that does not fail: " + op);
+        }
         tell(op.toString());
         Countdown countdown = afterOperations.get(op.process.substring(0, op.process.indexOf('.')));
         if (countdown != null && op.changes()) {
@@ -205,6 +215,25 @@ public final class World {
     /** Each lost message costs 2 s, and one operation can need four tokens. */
     private long patienceAfterNs() {
         return weather.has(Weather.Kind.LOST_MESSAGES) || weather.has(Weather.Kind.LATE_REQUESTS) ? 4 * PATIENCE_AFTER_NS : PATIENCE_AFTER_NS;
+    }
+
+    SimKernel.Sessions sessions(String node) {
+        return new SimKernel.Sessions() {
+            @Override
+            public long calls() {
+                return calls;
+            }
+
+            @Override
+            public long latest() {
+                return rules.latestSession(node);
+            }
+
+            @Override
+            public long endedAt(long session) {
+                return rules.endedAt(session);
+            }
+        };
     }
 
     void shrink(Machine machine) {

@@ -51,7 +51,24 @@ class BrokenRulesTest {
                 Arguments.of(Fault.DEPARTURE_NOT_HONOURED, Set.of(Kind.LEAVES)),
                 Arguments.of(Fault.FENCED_UNCONFIRMED, Set.of(Kind.GOES, Kind.FENCER)),
                 Arguments.of(Fault.FENCED_AGAIN, Set.of(Kind.GOES, Kind.FENCER)),
-                Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()));
+                Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()),
+                Arguments.of(Fault.OWNERS_LEFT, Set.of()),
+                // Of files that are open without a token, as in spec/Orphans.tla.
+                Arguments.of(Fault.OPEN_NOT_PINNED, Set.of()),
+                Arguments.of(Fault.OPEN_PINNED_LATE, Set.of()),
+                Arguments.of(Fault.OPEN_AS_READ_BEFORE, Set.of()),
+                Arguments.of(Fault.ORPHAN_NOT_PINNED, Set.of()),
+                Arguments.of(Fault.ORPHAN_OF_OTHERS_NOT_PINNED, Set.of()),
+                Arguments.of(Fault.TMPFILE_NOT_PINNED, Set.of()),
+                Arguments.of(Fault.ORPHAN_KEPT_BY_LINK, Set.of()),
+                Arguments.of(Fault.FREED_BLINDLY, Set.of()),
+                Arguments.of(Fault.CLOSED_UNSEEN, Set.of()),
+                Arguments.of(Fault.CLOSED_AS_READ, Set.of()),
+                Arguments.of(Fault.CLOSED_IN_BATCH, Set.of()),
+                Arguments.of(Fault.OPENED_LEFT, Set.of(Kind.KILL)),
+                Arguments.of(Fault.OPENED_READ_EARLY, Set.of(Kind.KILL, Kind.LATE_REQUESTS, Kind.SLOW_NETWORK)),
+                Arguments.of(Fault.REMOVED_NOT_TAKEN, Set.of()),
+                Arguments.of(Fault.ACL_KEPT_AFTER_RECALL, Set.of()));
     }
 
     @ParameterizedTest

@@ -206,6 +206,86 @@ class ExplanationTest {
         assertNotNull(missing(before, Set.of(), withFile("a", 2, filled(100, 9))), "another machine's");
     }
 
+    /** Pages that came under a session are as old as its end: another node has had the file since, and the daemon has not heard of it. */
+    @Test
+    void aReadOfPagesMayBeAsOldAsTheEndOfTheirSession() {
+        Reference before = withFile("a", 2, filled(100, 7));
+        Reference after = withFile("a", 2, filled(100, 9));
+        done(new Op(Op.Kind.FSYNC, "n1.1", 2, null, 0, null, 0, 0, null));
+        long ended = calls + 1;
+        done(write("n2.1", 0, 100));
+        long since = calls + 1;
+        Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 0, 100, null);
+        read.data = filled(100, 7);
+        done(read);
+        assertNotNull(missing(before, Set.of(), after), "under the session");
+        read.shownFrom = ended;
+        assertNull(missing(before, Set.of(), after));
+        read.shownFrom = since;
+        assertNotNull(missing(before, Set.of(), after), "the session ended later");
+        read.shownFrom = ended;
+        read.data = zeroed(filled(100, 7), 50, 100);
+        assertNotNull(missing(before, Set.of(), after), "what was there at no time");
+        read.data = filled(100, 7);
+        Op next = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 0, 100, null);
+        next.data = filled(100, 7);
+        done(next);
+        assertNotNull(missing(before, Set.of(), after), "the next one is of a page under a session");
+    }
+
+    private Op link(String process, String name) {
+        return new Op(Op.Kind.LINK, process, 2, null, 1, name, 0, 0, null);
+    }
+
+    @Test
+    void aFileThatWasMadeWithoutANameGetsOneAndNoSecondOnceThatIsGone() {
+        done(make(Op.Kind.TMPFILE, "n1.1", null, 2));
+        assertNull(missing(Reference.empty(), Set.of(), Reference.empty()));
+        done(link("n1.1", "a"));
+        assertNull(missing(Reference.empty(), Set.of(), withFile("a", 2, new byte[0])));
+        assertNotNull(missing(Reference.empty(), Set.of(), Reference.empty()), "freed as an orphan");
+        done(new Op(Op.Kind.UNLINK, "n2.1", 1, "a", 0, null, 0, 0, null));
+        done(refused(link("n1.1", "b"), Errno.ENOENT));
+        assertNull(missing(Reference.empty(), Set.of(), Reference.empty()));
+        done(link("n1.1", "c"));
+        assertNotNull(missing(Reference.empty(), Set.of(), withFile("c", 2, new byte[0])));
+    }
+
+    private Op access(String process, SimAcl acl) {
+        Op op = new Op(Op.Kind.ACCESS, process, 2, null, 0, null, 0, 0, null);
+        op.acl = acl;
+        return op;
+    }
+
+    @Test
+    void anAclIsWhatWasSetLastOrInherited() {
+        SimAcl given = new SimAcl(7, 6, 5, 6, 4);
+        Op set = new Op(Op.Kind.SET_DEFAULT_ACL, "n1.1", 1, null, 0, null, 0, 0, null);
+        set.acl = given;
+        done(set);
+        done(make(Op.Kind.CREATE, "n2.1", "a", 2));
+        Op shown = done(access("n1.1", null));
+        Reference.Builder b = new Reference.Builder();
+        b.add(1, true, 2, 0755, null, given, new byte[0]);
+        b.add(2, false, 1, 0664, new SimAcl(6, 6, 5, 6, 4), null, new byte[0]);
+        b.name(1, "a", 2);
+        Reference stored = b.build();
+        assertNotNull(missing(Reference.empty(), Set.of(), stored), "not inherited");
+        shown.acl = new SimAcl(6, 6, 5, 6, 4);
+        assertNull(missing(Reference.empty(), Set.of(), stored));
+        Op chmod = new Op(Op.Kind.CHMOD, "n2.1", 2, null, 0, null, 0, 0, null);
+        chmod.mode = 0640;
+        done(chmod);
+        Op after = done(access("n1.1", new SimAcl(6, 6, 5, 6, 4)));
+        Reference.Builder c = new Reference.Builder();
+        c.add(1, true, 2, 0755, null, given, new byte[0]);
+        c.add(2, false, 1, 0640, new SimAcl(6, 6, 5, 4, 0), null, new byte[0]);
+        c.name(1, "a", 2);
+        assertNotNull(missing(Reference.empty(), Set.of(), c.build()), "the mask of before the chmod");
+        after.acl = new SimAcl(6, 6, 5, 4, 0);
+        assertNull(missing(Reference.empty(), Set.of(), c.build()));
+    }
+
     /** A read of two blocks on n1, the first from before two writes of that machine and the second from after them. */
     private Op readAcrossTwoWrites(String writer) {
         Op read = new Op(Op.Kind.READ, "n1.1", 2, null, 0, null, 4000, 200, null);
