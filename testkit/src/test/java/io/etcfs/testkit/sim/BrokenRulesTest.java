@@ -68,7 +68,8 @@ class BrokenRulesTest {
                 Arguments.of(Fault.OPENED_LEFT, Set.of(Kind.KILL)),
                 Arguments.of(Fault.OPENED_READ_EARLY, Set.of(Kind.KILL, Kind.LATE_REQUESTS, Kind.SLOW_NETWORK)),
                 Arguments.of(Fault.REMOVED_NOT_TAKEN, Set.of()),
-                Arguments.of(Fault.ACL_KEPT_AFTER_RECALL, Set.of()));
+                Arguments.of(Fault.ACL_KEPT_AFTER_RECALL, Set.of()),
+                Arguments.of(Fault.ACL_OUTLIVES_SESSION, Set.of(Kind.PARTITION, Kind.LONG_OUTAGES)));
     }
 
     @ParameterizedTest
