@@ -268,9 +268,9 @@ public final class Inode {
         return new Attributes(ino, mode, uid, gid, nlink, length, blocks() * 8, atimeNs, mtimeNs, ctimeNs, btimeNs, rdev);
     }
 
-    /** A write or size change by somebody without CAP_FSETID: suid goes, sgid too where the group may execute. */
+    /** A write or size change by somebody without CAP_FSETID, or a change of owner or group by anybody: suid goes, sgid too where the group may execute; not of directories. */
     public void killPrivileges() {
-        if (isRegular()) {
+        if (!isDirectory()) {
             mode &= ~SET_UID;
             if ((mode & 010) != 0) {
                 mode &= ~SET_GID;

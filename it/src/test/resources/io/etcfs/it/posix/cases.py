@@ -617,6 +617,32 @@ def case_set_user_id_goes_with_a_write_of_others(a, b):
     eq(mode(), 0o777)
 
 
+def case_set_user_id_goes_with_a_change_of_owner(a, b):
+    def made(kind, name):
+        if kind == stat.S_IFDIR:
+            os.mkdir(a + name)
+        else:
+            os.mknod(a + name, kind | 0o644, os.makedev(1, 3))
+        os.chown(a + name, 1000, 1000)
+
+    kinds = stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK, stat.S_IFCHR, stat.S_IFBLK, stat.S_IFDIR
+    os.chmod(a, 0o777)
+    for n, kind in enumerate(kinds):
+        name, kept = '/%d' % n, 0o6000 if kind == stat.S_IFDIR else 0
+        made(kind, name)
+        for change in (lambda: as_user(lambda: os.chown(b + name, -1, 2000), groups=[2000]), lambda: as_user(lambda: os.chown(b + name, 1000, 1000)), lambda: os.chown(b + name, 0, 0)):
+            os.chmod(a + name, 0o6755)
+            change()
+            eq(stat.S_IMODE(os.stat(a + name).st_mode), 0o755 | kept, oct(kind), 'owner or group changed')
+        # Of what the group can't execute it means something else.
+        os.chmod(a + name, 0o6745)
+        os.chown(b + name, 1000, 1000)
+        eq(stat.S_IMODE(os.stat(a + name).st_mode), 0o2745 | kept, oct(kind), 'not for the group')
+        os.chmod(a + name, 0o6755)
+        as_user(lambda: os.chown(b + name, -1, -1))
+        check(stat.S_IMODE(os.stat(a + name).st_mode) in (0o6755, 0o755 | kept))
+
+
 def case_permissions(a, b):
     os.chmod(a, 0o755)
     make(a + '/secret', b's', 0o600)
