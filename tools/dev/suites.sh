@@ -18,6 +18,40 @@ need_suites() {
   fi
 }
 
+# --- pjdfstest in C and shell: its sources are not ours to pass on ----------------------------------------------------
+
+# What its configure finds under Linux with glibc.
+PJD_DEFINES=(-D_GNU_SOURCE -DHAVE_SYS_SYSMACROS_H -DHAVE_FACCESSAT -DHAVE_FCHMODAT -DHAVE_FCHOWNAT -DHAVE_FSTATAT -DHAVE_LINKAT -DHAVE_MKDIRAT -DHAVE_MKFIFOAT -DHAVE_MKNODAT
+  -DHAVE_OPENAT -DHAVE_POSIX_FALLOCATE -DHAVE_READLINKAT -DHAVE_RENAMEAT -DHAVE_SYMLINKAT -DHAVE_UNLINKAT -DHAVE_UTIMENSAT -DHAVE_STRUCT_STAT_ST_ATIM -DHAVE_STRUCT_STAT_ST_CTIM
+  -DHAVE_STRUCT_STAT_ST_MTIM)
+
+check_pjd_sources() {
+  [ -n "${PJDFSTEST:-}" ] || usage_error "test pjd needs the sources of pjdfstest: git clone https://github.com/pjd/pjdfstest DIR, then PJDFSTEST=DIR ./dev test pjd"
+  [ -r "$PJDFSTEST/pjdfstest.c" ] && [ -d "$PJDFSTEST/tests" ] || usage_error "PJDFSTEST '$PJDFSTEST' has no pjdfstest.c and tests/"
+}
+
+need_pjd() { # exports ETCFS_SUITE_PJD, a directory outside the sources: pjdfstest and tests/
+  local sum
+  need_commands cc:gcc openssl:openssl awk:gawk
+  sum=$({ find "$PJDFSTEST/pjdfstest.c" "$PJDFSTEST/tests" -type f -print0 | sort -z | xargs -0 cat; declare -f build_pjd; echo "${PJD_DEFINES[@]}"; } | sha256sum)
+  ETCFS_SUITE_PJD=$CACHE/pjdfstest-c-${sum:0:16}
+  mkdir -p "$CACHE"
+  ( flock 8; [ -d "$ETCFS_SUITE_PJD" ] || build_pjd "$PJDFSTEST" "$ETCFS_SUITE_PJD" ) 8>"$CACHE/.pjd-lock" || die "pjdfstest could not be built; see above"
+  export ETCFS_SUITE_PJD
+}
+
+build_pjd() { # SOURCES DIRECTORY
+  local part=$2.part
+  say "building pjdfstest once, into $2"
+  rm -rf "$part"
+  mkdir -p "$part/include" && : >"$part/include/config.h" && cp -r "$1/tests" "$part/tests" &&
+    # The same assertions everywhere: its scripts leave some out on filesystems whose names they don't know.
+    printf 'os=Linux\nGREP=grep\nfs=EXT4\n' >"$part/tests/conf" &&
+    cc -O1 "${PJD_DEFINES[@]}" -I"$part/include" -o "$part/pjdfstest" "$1/pjdfstest.c" >&2 && mv "$part" "$2"
+}
+
+# --- crates and Go ----------------------------------------------------------------------------------------------------
+
 can_build_posixtest() {
   command -v go >/dev/null || { say "no go: posixtest of go-fuse is skipped (install Go 1.23 or newer to have it)"; return 1; }
 }

@@ -9,7 +9,8 @@ test_command() {
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
   case $tier in
     all|unit|sim|it|spec) ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for all" ;;
+    pjd) check_pjd_sources ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; pjd" ;;
   esac
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   case $tier in
@@ -17,6 +18,9 @@ test_command() {
     unit) test_modules "$tier" -pl '!it' || status=1 ;;
     sim)  test_modules "$tier" -pl testkit -am '-Dtest=io.etcfs.testkit.sim.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     it)   test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
+    # Tests that the other tiers leave out, by their tag (it/pom.xml).
+    pjd)
+      test_modules "$tier" -pl it -am "-Dgroups=$tier" -DexcludedGroups= -Detcfs.it.deviceSize=8G '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
   esac
   case $tier in all|spec) check_models $models ;; esac
   summarize_tests || status=1
@@ -31,9 +35,13 @@ test_modules() { # TIER MAVEN_ARGS...
   export ETCFS_ETCD=$ETCD
   if [ "$tier" != unit ] && [ "$tier" != sim ]; then
     need_root
-    need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
-      losetup:mount python3:python3 tar:tar
-    need_suites
+    case $tier in
+      pjd) need_pjd ;;
+      *)
+        need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
+          losetup:mount python3:python3 tar:tar
+        need_suites ;;
+    esac
     build
     # The tests must use what was built before them, also if someone saves a file meanwhile.
     export ETCFS_DEV_NO_BUILD=1
