@@ -39,7 +39,7 @@ test_modules() { # TIER MAVEN_ARGS...
       pjd) need_pjd ;;
       *)
         need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
-          losetup:mount python3:python3 tar:tar
+          losetup:mount python3:python3 tar:tar ping_pong:ctdb
         need_suites ;;
     esac
     build

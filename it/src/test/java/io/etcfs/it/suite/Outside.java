@@ -15,6 +15,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** A program from outside, as it runs. What it prints goes to a file on a local filesystem. */
 final class Outside implements AutoCloseable {
@@ -64,6 +66,19 @@ final class Outside implements AutoCloseable {
             throw new AssertionError(command + " is not done in " + limit.toSeconds() + " s:\n" + Files.readString(output, StandardCharsets.ISO_8859_1));
         }
         return Files.readString(output, StandardCharsets.ISO_8859_1);
+    }
+
+    /** Waits until it has printed this, and returns its first group. */
+    String await(Pattern wanted, Duration limit) throws IOException, InterruptedException {
+        for (long end = System.nanoTime() + limit.toNanos();; Thread.sleep(20)) {
+            Matcher found = wanted.matcher(Files.readString(output, StandardCharsets.ISO_8859_1));
+            if (found.find()) {
+                return found.group(1);
+            }
+            if (System.nanoTime() > end || !process.isAlive()) {
+                throw new AssertionError(command + " does not print " + wanted + ":\n" + Files.readString(output, StandardCharsets.ISO_8859_1));
+            }
+        }
     }
 
     int exitCode() {
