@@ -18,6 +18,21 @@ need_suites() {
   fi
 }
 
+# --- suites that take longer, for test suites -------------------------------------------------------------------------
+
+need_long_suites() { # exports ETCFS_SUITE_PYTHON, and ETCFS_SUITE_GO if there is a Go
+  need_commands python3:python3
+  need_python_suite
+  if ETCFS_SUITE_GO=$(command -v go); then export ETCFS_SUITE_GO; else say "no go: Go's own tests are skipped (install Go 1.23 or newer to have them)"; fi
+}
+
+# Debian's Python, since its tests are a package of their own; another one may come first in the path.
+need_python_suite() {
+  ETCFS_SUITE_PYTHON=$(readlink -f /usr/bin/python3) && [ -x "$ETCFS_SUITE_PYTHON" ] || die "no /usr/bin/python3"
+  export ETCFS_SUITE_PYTHON
+  if ! "$ETCFS_SUITE_PYTHON" -c 'import test.test_os' 2>/dev/null; then install_packages "lib$(basename "$ETCFS_SUITE_PYTHON")-testsuite"; fi
+}
+
 # --- pjdfstest in C and shell: its sources are not ours to pass on ----------------------------------------------------
 
 # What its configure finds under Linux with glibc.

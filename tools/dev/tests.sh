@@ -9,8 +9,9 @@ test_command() {
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
   case $tier in
     all|unit|sim|it|spec) ;;
+    suites) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; pjd" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd" ;;
   esac
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   case $tier in
@@ -19,7 +20,7 @@ test_command() {
     sim)  test_modules "$tier" -pl testkit -am '-Dtest=io.etcfs.testkit.sim.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     it)   test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     # Tests that the other tiers leave out, by their tag (it/pom.xml).
-    pjd)
+    suites|pjd)
       test_modules "$tier" -pl it -am "-Dgroups=$tier" -DexcludedGroups= -Detcfs.it.deviceSize=8G '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
   esac
   case $tier in all|spec) check_models $models ;; esac
@@ -37,6 +38,7 @@ test_modules() { # TIER MAVEN_ARGS...
     need_root
     case $tier in
       pjd) need_pjd ;;
+      suites) need_long_suites ;;
       *)
         need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
           losetup:mount python3:python3 tar:tar ping_pong:ctdb
