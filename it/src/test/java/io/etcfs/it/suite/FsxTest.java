@@ -37,7 +37,7 @@ class FsxTest {
         Path config = Files.writeString(cluster.scratch().resolve("fsx-" + closes + ".toml"), """
                 flen = 2097152
                 [opsize]
-                min = 0
+                min = 1
                 max = 131072
                 [weights]
                 close_open = %d
