@@ -498,7 +498,6 @@ public final class World {
                     tell(m.process() + " has left");
                     if (weather.endsNodes()) {
                         ended.add(m.process());
-                        someEnded = true;
                     }
                     m.end();
                     mountLater(m, random.nextLong(15_000) * MS);
@@ -691,7 +690,6 @@ public final class World {
     private void go(Machine m) {
         if (rough && m.up() && machines.stream().anyMatch(x -> x != m && x.up())) {
             tell(m.process() + " is killed and does not come back");
-            someEnded = true;
             ended.add(m.process());
             m.end();
             gone.put(m, machines.stream().filter(Machine::up).map(x -> x.daemon).collect(Collectors.toSet()));
