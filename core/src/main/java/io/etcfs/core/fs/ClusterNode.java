@@ -579,24 +579,20 @@ public final class ClusterNode implements Operations {
         if (!call.mayWait()) {
             throw MustWait.INSTANCE;
         }
-        try {
+        FilesystemStatus status = node.waiting().ask(call, () -> {
             Space.Usage u = node.space().usage();
             long files = node.inodeNumbers().upperBound();
             // Numbers of inodes are not scarce: what limits them is etcd, and its size is not counted in inodes.
-            FilesystemStatus status = new FilesystemStatus(BlockDevice.BLOCK_BYTES, u.totalBlocks(), u.freeBlocks(), u.freeBlocks(), files + (1L << 32), 1L << 32, Names.NAME_MAX);
-            node.monitor().lock();
-            try {
-                lastStatus = status;
-                lastStatusNs = node.monitor().nowNs();
-            } finally {
-                node.monitor().unlock();
-            }
-            return status;
-        } catch (StoreUnavailableException e) {
-            throw new FsException(Errno.ETIMEDOUT);
-        } catch (StoreRejectedException e) {
-            throw new FsException(Errno.EIO);
+            return new FilesystemStatus(BlockDevice.BLOCK_BYTES, u.totalBlocks(), u.freeBlocks(), u.freeBlocks(), files + (1L << 32), 1L << 32, Names.NAME_MAX);
+        });
+        node.monitor().lock();
+        try {
+            lastStatus = status;
+            lastStatusNs = node.monitor().nowNs();
+        } finally {
+            node.monitor().unlock();
         }
+        return status;
     }
 
     @Override

@@ -89,12 +89,11 @@ final class Names {
             Domain d = node.tokens().domain(v.home);
             Inode i = d.inodes.get(ino);
             if (i == null) {
-                if (v.directory && v.lastAttributes != null) {
-                    // Removed elsewhere while it is somebody's cwd or open here.
-                    Attributes l = v.lastAttributes;
-                    return new Operations.Attr(new Attributes(l.ino(), l.mode(), l.uid(), l.gid(), 0, l.size(), l.blocks(), l.atimeNs(), l.mtimeNs(), l.ctimeNs(), l.btimeNs(), l.rdev()), 0);
+                Attributes removed = namespace.removedDirectory(v);
+                if (removed == null) {
+                    throw namespace.gone(ino);
                 }
-                throw new FsException(v.handles > 0 ? Errno.EIO : Errno.ESTALE);
+                return new Operations.Attr(removed, 0);
             }
             if (v.directory) {
                 v.lastAttributes = i.attributes();
@@ -107,6 +106,9 @@ final class Names {
     Operations.Attr setattr(Call call, long ino, Operations.Change c) throws FsException {
         return node.waiting().run(call, a -> {
             Vnode v = node.vnodes().require(ino);
+            if (namespace.removedDirectory(v) != null) {
+                return new Operations.Attr(changeRemoved(v, c), 0);
+            }
             Domain d = namespace.requireAttributes(a, v);
             Inode i = namespace.inode(d, ino);
             namespace.room(Namespace.ROOM);
@@ -114,6 +116,22 @@ final class Names {
             node.journal().changed(d, i, true);
             return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, v));
         });
+    }
+
+    /** Only this node's kernel knows it still. */
+    private Attributes changeRemoved(Vnode v, Operations.Change c) throws FsException {
+        Inode i = new Inode(v.ino, v.home);
+        Attributes was = v.lastAttributes;
+        i.mode = was.mode();
+        i.uid = was.uid();
+        i.gid = was.gid();
+        i.size = was.size();
+        i.atimeNs = was.atimeNs();
+        i.mtimeNs = was.mtimeNs();
+        i.btimeNs = was.btimeNs();
+        applyAttributes(i, c, node.realtimeNs());
+        v.lastAttributes = i.attributes();
+        return v.lastAttributes;
     }
 
     static void applyAttributes(Inode i, Operations.Change c, long nowNs) throws FsException {

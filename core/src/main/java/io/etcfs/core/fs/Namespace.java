@@ -74,12 +74,35 @@ final class Namespace {
         room(openFiles.freeingKeys(inode) + ROOM);
     }
 
+    /**
+     * The inode that the kernel names, or that an entry does.
+     *
+     * @throws FsException as {@link #gone}
+     */
     Inode inode(Domain home, long ino) throws FsException {
         Inode i = home.inodes.get(ino);
         if (i == null) {
-            throw new FsException(Errno.ESTALE);
+            throw gone(ino);
         }
         return i;
+    }
+
+    /** ESTALE: it was removed. EIO: it is open here all the same, as its token was lost with a session before. */
+    FsException gone(long ino) {
+        Vnode v = node.vnodes().known(ino);
+        return new FsException(v != null && !v.directory && v.handles > 0 ? Errno.EIO : Errno.ESTALE);
+    }
+
+    /**
+     * What is known of a directory that was removed, here or elsewhere, while it is somebody's working directory or open here. Null: it is none.
+     *
+     * @throws Blocked its token is not here
+     */
+    Attributes removedDirectory(Vnode v) {
+        if (!v.directory || v.lastAttributes == null || node.tokens().requireForData(v.home, Mode.SHARED).directory() != null) {
+            return null;
+        }
+        return v.lastAttributes.withoutName();
     }
 
     void requireTwo(Attempt a, long one, long other) {

@@ -64,19 +64,13 @@ final class Renames {
             if (!call.mayWait()) {
                 throw MustWait.INSTANCE;
             }
-            known[0].parents.put(missing, readParent(missing));
+            known[0].parents.put(missing, node.waiting().ask(call, () -> readParent(missing)));
         }
     }
 
-    private long readParent(long directory) throws FsException {
-        try {
-            KeyValue kv = node.store().range(node.keys().inode(directory, directory), null, 0, false, 0, REQUEST_NS).only();
-            return kv == null ? 0 : Inode.decode(directory, directory, kv.value()).parent;
-        } catch (StoreUnavailableException e) {
-            throw new FsException(Errno.ETIMEDOUT);
-        } catch (StoreRejectedException e) {
-            throw new FsException(Errno.EIO);
-        }
+    private long readParent(long directory) throws StoreUnavailableException, StoreRejectedException {
+        KeyValue kv = node.store().range(node.keys().inode(directory, directory), null, 0, false, 0, REQUEST_NS).only();
+        return kv == null ? 0 : Inode.decode(directory, directory, kv.value()).parent;
     }
 
     private void attemptRename(Call call, Attempt a, long parent, byte[] name, long newParent, byte[] newName, int flags, Ancestry[] known) throws FsException {

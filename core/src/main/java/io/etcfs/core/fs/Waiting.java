@@ -4,6 +4,8 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.token.Attempt;
 import io.etcfs.core.token.Blocked;
 import java.util.HashSet;
@@ -16,6 +18,7 @@ import java.util.function.Consumer;
  */
 final class Waiting {
     private static final long LOOK_NS = 100_000_000L;
+    private static final long ASK_AGAIN_NS = 20_000_000L;
 
     private final Monitor monitor;
     private final long deadlineNs;
@@ -182,6 +185,33 @@ final class Waiting {
                 monitor.changed();
             }
             monitor.unlock();
+        }
+    }
+
+    interface Question<R> {
+        R ask() throws StoreUnavailableException, StoreRejectedException;
+    }
+
+    /** Asks etcd for an operation, again and again as {@link #run} tries, until there is an answer. Without the monitor. */
+    <R> R ask(Call call, Question<R> question) throws FsException {
+        long until = monitor.nowNs() + deadlineNs;
+        while (true) {
+            if (stopped) {
+                throw new FsException(Errno.EIO);
+            }
+            try {
+                return question.ask();
+            } catch (StoreUnavailableException e) {
+                if (monitor.nowNs() >= until) {
+                    throw new FsException(Errno.ETIMEDOUT);
+                }
+            } catch (StoreRejectedException e) {
+                throw new FsException(Errno.EIO);
+            }
+            monitor.pause(ASK_AGAIN_NS);
+            if (call.interruption() != Call.Interruption.NEVER && call.interruption().callerIsDying()) {
+                throw new FsException(Errno.EINTR);
+            }
         }
     }
 

@@ -5,8 +5,6 @@ import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.store.KeyValue;
-import io.etcfs.core.store.StoreRejectedException;
-import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.token.Attempt;
 import io.etcfs.core.token.Need;
 import java.nio.ByteBuffer;
@@ -30,6 +28,7 @@ final class Xattrs {
     private static final ByteBuffer DEFAULT_KEY = ByteBuffer.wrap(Acl.DEFAULT);
     private static final List<byte[]> XATTR_NAMESPACES = List.of("user.".getBytes(StandardCharsets.US_ASCII), TRUSTED, "security.".getBytes(StandardCharsets.US_ASCII));
     private static final long REQUEST_NS = 5_000_000_000L;
+    private static final int LARGE_TRIES = 20;
 
     private final Node node;
     private final Namespace namespace;
@@ -53,6 +52,7 @@ final class Xattrs {
         }
         node.waiting().run(call, a -> {
             Vnode v = node.vnodes().require(ino);
+            requireName(v);
             Domain d = namespace.requireAttributes(a, v);
             Inode i = namespace.inode(d, ino);
             ByteBuffer key = ByteBuffer.wrap(name.clone());
@@ -105,6 +105,7 @@ final class Xattrs {
         boolean access = Arrays.equals(name, Acl.ACCESS);
         node.waiting().run(call, a -> {
             Vnode v = node.vnodes().require(ino);
+            requireName(v);
             Domain d = namespace.requireAttributes(a, v);
             Inode i = namespace.inode(d, ino);
             if (i.isSymlink()) {
@@ -185,44 +186,43 @@ final class Xattrs {
         checkXattrName(name);
         ByteBuffer key = ByteBuffer.wrap(name);
         boolean acl = isAcl(name);
-        byte[] present = node.waiting().run(call, a -> {
-            Inode i = acl ? forAcl(call, a, ino) : forXattrs(a, ino);
-            if (!i.xattrs().containsKey(key)) {
-                throw new FsException(Errno.ENODATA);
-            }
-            byte[] value = i.xattrs().get(key);
-            return value != null ? value : i.largeXattrs().get(key);
-        });
+        byte[] present = node.waiting().run(call, a -> present(acl ? forAcl(call, a, ino) : forXattrs(a, ino), key));
         if (present != null) {
             return present;
         }
         if (!call.mayWait()) {
             throw MustWait.INSTANCE;
         }
-        byte[] read;
-        try {
-            KeyValue kv = node.store().range(node.keys().xattr(ino, name), null, 0, false, 0, REQUEST_NS).only();
-            if (kv == null) {
-                throw new FsException(Errno.ENODATA);
+        for (int tries = 0; tries < LARGE_TRIES; tries++) {
+            KeyValue record = node.waiting().ask(call, () -> node.store().range(node.keys().xattr(ino, name), null, 0, false, 0, REQUEST_NS).only());
+            byte[] value = node.waiting().run(call, a -> {
+                byte[] now = present(forXattrs(a, ino), key);
+                return now != null || record == null ? now : record.value();
+            });
+            if (value != null) {
+                return value;
             }
-            read = kv.value();
-        } catch (StoreUnavailableException e) {
-            throw new FsException(Errno.ETIMEDOUT);
-        } catch (StoreRejectedException e) {
-            throw new FsException(Errno.EIO);
+            // It was on its way from the inode to a record of its own, or back.
         }
-        return node.waiting().run(call, a -> {
-            Inode i = forXattrs(a, ino);
-            if (!i.xattrs().containsKey(key)) {
-                throw new FsException(Errno.ENODATA);
-            }
-            byte[] changed = i.xattrs().get(key) != null ? i.xattrs().get(key) : i.largeXattrs().get(key);
-            return changed != null ? changed : read;
-        });
+        System.getLogger(Xattrs.class.getName()).log(System.Logger.Level.ERROR, "inode {0} has an extended attribute without a value", Long.toString(ino));
+        throw new FsException(Errno.EIO);
     }
 
+    /** The value; null: it is in a record of its own. */
+    private static byte[] present(Inode i, ByteBuffer key) throws FsException {
+        if (i == null || !i.xattrs().containsKey(key)) {
+            throw new FsException(Errno.ENODATA);
+        }
+        byte[] value = i.xattrs().get(key);
+        return value != null ? value : i.largeXattrs().get(key);
+    }
+
+    /** Null for a directory that was removed and that the kernel knows still: it has none. */
     private Inode forXattrs(Attempt a, long ino) throws FsException {
         Vnode v = node.vnodes().require(ino);
+        if (namespace.removedDirectory(v) != null) {
+            return null;
+        }
         Domain d = node.tokens().requireForData(v.home, Mode.SHARED);
         return namespace.inode(d, ino);
     }
@@ -230,11 +230,21 @@ final class Xattrs {
     /** The kernel remembers what it is answered, also that there is none: not to be answered once that has been dropped. */
     private Inode forAcl(Call call, Attempt a, long ino) throws FsException {
         Vnode v = node.vnodes().require(ino);
+        if (namespace.removedDirectory(v) != null) {
+            return null;
+        }
         node.tokens().require(a, Need.shared(v.home));
         Domain d = node.tokens().domain(v.home);
         Inode i = namespace.inode(d, ino);
         node.view().aclAnswered(call, d, v);
         return i;
+    }
+
+    /** A directory that was removed takes none any more: nobody would see it. */
+    private void requireName(Vnode v) throws FsException {
+        if (namespace.removedDirectory(v) != null) {
+            throw new FsException(Errno.ENOENT);
+        }
     }
 
     private static boolean startsWith(byte[] name, byte[] prefix) {
@@ -244,7 +254,11 @@ final class Xattrs {
     List<byte[]> listxattr(Call call, long ino) throws FsException {
         return node.waiting().run(call, a -> {
             List<byte[]> names = new ArrayList<>();
-            for (ByteBuffer n : forXattrs(a, ino).xattrs().keySet()) {
+            Inode i = forXattrs(a, ino);
+            if (i == null) {
+                return names;
+            }
+            for (ByteBuffer n : i.xattrs().keySet()) {
                 // The kernel refuses others these names, but passes the list through. Capabilities can't be seen here.
                 if (call.uid() == 0 || !startsWith(n.array(), TRUSTED)) {
                     names.add(n.array());
@@ -258,6 +272,7 @@ final class Xattrs {
         checkXattrName(name);
         node.waiting().run(call, a -> {
             Vnode v = node.vnodes().require(ino);
+            requireName(v);
             Domain d = namespace.requireAttributes(a, v);
             Inode i = namespace.inode(d, ino);
             ByteBuffer key = ByteBuffer.wrap(name);

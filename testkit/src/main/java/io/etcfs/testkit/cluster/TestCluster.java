@@ -40,6 +40,8 @@ public final class TestCluster implements AutoCloseable {
     /** All revisions since the filesystem was made. */
     public final History history;
     private final List<ClusterNode> nodes = new ArrayList<>();
+    /** How long operations of nodes that are started from now on wait before they fail, ns. */
+    public long requestDeadlineNs = 10_000_000_000L;
     private int processes;
     private boolean planted;
 
@@ -90,7 +92,7 @@ public final class TestCluster implements AutoCloseable {
     /** @param attached the shared device, as this node has it */
     public ClusterNode start(String name, MetadataStore way, BlockDevice attached, long maxCachedBytes) throws StartException {
         ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, attached, clock, tasks, new Random(processes), fencer),
-                new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), 10_000_000_000L, 128, maxCachedBytes), superblock);
+                new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), requestDeadlineNs, 128, maxCachedBytes), superblock);
         node.onStop(reason -> stopped.add(name + ": " + reason));
         node.start();
         nodes.add(node);
