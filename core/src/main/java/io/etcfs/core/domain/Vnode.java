@@ -1,6 +1,7 @@
 package io.etcfs.core.domain;
 
 import io.etcfs.core.fs.Attributes;
+import io.etcfs.core.fs.Errno;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -74,8 +75,8 @@ public final class Vnode {
 
     /** Pages written back from shared mappings while EXCLUSIVE was not held, by file offset. Changed through {@link #sideBufferForChange}. */
     public NavigableMap<Long, byte[]> sideBuffer = Collections.emptyNavigableMap();
-    /** Bytes of the side buffer were lost: the next fsync says so. */
-    public boolean writeBackFailed;
+    /** Bytes of the side buffer were lost: the next fsync says so, with that error. */
+    public Errno writeBackError;
 
     /** Requests of the kernel that wait for a token and may hold pages of it locked. */
     public List<WaitingRange> waiting = List.of();

@@ -36,9 +36,10 @@ final class Durability {
         if (!v.sideBuffer.isEmpty()) {
             throw Blocked.INSTANCE;
         }
-        if (v.writeBackFailed) {
-            v.writeBackFailed = false;
-            throw new FsException(Errno.EIO);
+        if (v.writeBackError != null) {
+            Errno lost = v.writeBackError;
+            v.writeBackError = null;
+            throw new FsException(lost);
         }
     }
 

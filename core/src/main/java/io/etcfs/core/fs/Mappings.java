@@ -84,7 +84,7 @@ final class Mappings {
             }
             MemorySegment data = MemorySegment.ofArray(next.getValue());
             boolean done;
-            boolean lost = false;
+            Errno lost = null;
             try {
                 WritePlan plan = node.waiting().run(BACKGROUND, a -> v.sideBuffer.get(next.getKey()) != next.getValue() ? WritePlan.NOTHING_LEFT
                         : writes.planWrite(v, next.getKey(), data, Writes.Where.BATCH, false, Writes.Source.SIDE_BUFFER, false));
@@ -95,13 +95,13 @@ final class Mappings {
                 }
                 // The file is gone or there is no room: as with a local disk, the bytes of the mapping are lost and it is said once.
                 System.getLogger(Bytes.class.getName()).log(System.Logger.Level.ERROR, "bytes of a shared mapping of inode {0} could not be written: {1}", v.ino, e.errno());
-                lost = true;
+                lost = e.errno() == Errno.ENOSPC ? Errno.ENOSPC : Errno.EIO;
                 done = true;
             }
             if (done) {
                 node.monitor().lock();
                 try {
-                    v.writeBackFailed |= lost;
+                    v.writeBackError = lost == null ? v.writeBackError : lost;
                     if (v.sideBuffer.get(next.getKey()) == next.getValue()) {
                         v.sideBuffer.remove(next.getKey());
                         bytes -= next.getValue().length;

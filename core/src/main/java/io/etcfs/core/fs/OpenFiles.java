@@ -81,6 +81,7 @@ final class OpenFiles {
 
     OpenFiles(Node node) {
         this.node = node;
+        node.space().freeing(this::freeing);
     }
 
     // ---- handles, monitor held
@@ -133,6 +134,7 @@ final class OpenFiles {
             return;
         }
         v.closerRunning = true;
+        node.space().moreMayCome();
         node.tasks().start("close-" + v.ino, () -> close(v));
     }
 
@@ -167,6 +169,19 @@ final class OpenFiles {
         }
         for (Vnode v : node.vnodes().all()) {
             if (v.closerRunning) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Blocks of files that nobody here has open any more, or of ends that were cut off, are about to come back. */
+    private boolean freeing() {
+        if (!finishing.isEmpty()) {
+            return true;
+        }
+        for (Vnode v : node.vnodes().all()) {
+            if (v.nameless && v.handles == 0) {
                 return true;
             }
         }
@@ -263,6 +278,7 @@ final class OpenFiles {
             pin(v);
         }
         v.nameless = true;
+        node.space().moreMayCome();
         considerClosing(v);
     }
 
@@ -592,6 +608,7 @@ final class OpenFiles {
     /** Extents at or beyond the inode's {@code dead_from} are to be freed: a task sees to it, unless one does already. Monitor held. */
     void finishRemainder(long home, long ino) {
         if (finishing.add(ino)) {
+            node.space().moreMayCome();
             node.tasks().start("remainder-" + ino, () -> {
                 try {
                     while (!node.waiting().stopped() && !remainderStep(home, ino)) {

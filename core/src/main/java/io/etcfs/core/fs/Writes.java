@@ -81,6 +81,12 @@ final class Writes {
         Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         try {
             return place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+        } catch (FsException e) {
+            if (fromPageCache && n > BLOCK && e.errno() == Errno.ENOSPC) {
+                placePages(call, vnode, offset, data, openFlags, held);
+                return (int) n;
+            }
+            throw e;
         } finally {
             if (call.mayWait() && !cutShort.isEmpty()) {
                 cutShort.remove(call.unique());
@@ -88,11 +94,33 @@ final class Writes {
         }
     }
 
+    /** Pages of a mapping that have no room all together: those that have blocks, or find some, are not lost for the others. */
+    private void placePages(Call call, Vnode vnode, long offset, MemorySegment data, int openFlags, Waiting.Held held) throws FsException {
+        FsException noRoom = null;
+        for (long at = 0; at < data.byteSize(); at += BLOCK) {
+            try {
+                place(call, vnode, offset + at, data.asSlice(at, Math.min(BLOCK, data.byteSize() - at)), openFlags, true, false, held);
+            } catch (FsException e) {
+                if (e.errno() != Errno.ENOSPC) {
+                    throw e;
+                }
+                noRoom = e;
+            }
+        }
+        if (noRoom != null) {
+            throw noRoom;
+        }
+    }
+
     private static boolean appends(int openFlags, boolean fromPageCache) {
         return (openFlags & Bytes.O_APPEND) != 0 && !fromPageCache && !Fault.APPEND_PLACED_BY_KERNEL.on();
     }
 
-    /** @param held what the whole request may hold in the kernel, also while a part of it waits */
+    /**
+     * How many of the bytes were written: fewer than all only where the device has no room for the others.
+     *
+     * @param held what the whole request may hold in the kernel, also while a part of it waits
+     */
     private int place(Call call, Vnode vnode, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges, Waiting.Held held) throws FsException {
         long n = data.byteSize();
         boolean append = appends(openFlags, fromPageCache);
@@ -100,6 +128,7 @@ final class Writes {
         boolean dataOnly = (openFlags & Bytes.O_SYNC) != Bytes.O_SYNC;
         Where where = sync && !call.mayWait() ? Where.DEVICE_ALONE : sync || (openFlags & Bytes.O_DIRECT) != 0 || n >= DIRECT_BYTES ? Where.DEVICE : Where.BATCH;
         long placedAt;
+        long placed;
         boolean bytesOnly;
         long triedInEpoch = cutShort.isEmpty() ? 0 : cutShort.getOrDefault(call.unique(), 0L);
         while (true) {
@@ -116,6 +145,8 @@ final class Writes {
                 return placeInParts(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
             }
             placedAt = plan.offset;
+            // Of a mapping, what lies behind the end of the file is not written and not missed.
+            placed = fromPageCache ? n : plan.data.byteSize();
             bytesOnly = plan.bytesOnly;
             try {
                 if (plan.complete || carryOut(call, plan)) {
@@ -131,9 +162,9 @@ final class Writes {
         }
         if (append && node.monitor().with(() -> vnode.pagesCached)) {
             // The kernel may have placed the bytes elsewhere in its cache than where they are.
-            node.view().dropRangeBriefly(vnode.ino, placedAt, n);
+            node.view().dropRangeBriefly(vnode.ino, placedAt, placed);
             if (offset != placedAt) {
-                node.view().dropRangeBriefly(vnode.ino, offset, n);
+                node.view().dropRangeBriefly(vnode.ino, offset, placed);
             }
         }
         if (sync && bytesOnly && dataOnly) {
@@ -141,7 +172,7 @@ final class Writes {
         } else if (sync) {
             durability.makeDurable(call, vnode, dataOnly);
         }
-        return (int) n;
+        return (int) placed;
     }
 
     /** As one write to everybody else, in several steps to the batches. */
@@ -159,7 +190,20 @@ final class Writes {
                 int done = 0;
                 while (done < n) {
                     MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
-                    done += place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held);
+                    int placed;
+                    try {
+                        placed = place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held);
+                    } catch (FsException e) {
+                        if (done > 0 && !fromPageCache) {
+                            // What is there is there, and an append would be made twice.
+                            return done;
+                        }
+                        throw e;
+                    }
+                    done += placed;
+                    if (placed < part.byteSize()) {
+                        return done;
+                    }
                     if (append && done < n && !kept.unbroken()) {
                         // What follows may not come behind it any more, and can't be made twice.
                         return done;
@@ -294,9 +338,16 @@ final class Writes {
                     at += run.length();
                 }
             }
-        } catch (Blocked | FsException e) {
+        } catch (Blocked e) {
             node.space().abandon(p.newRuns);
             throw e;
+        } catch (FsException e) {
+            node.space().abandon(p.newRuns);
+            long fits = source == Source.CALL ? fitting(wanted, end) * BLOCK - offset : 0;
+            if (fits <= 0 || fits >= n) {
+                throw e;
+            }
+            return planWrite(v, wantedOffset, bytes.asSlice(0, fits), where, killPrivileges, source, cached);
         }
         if (n > BLOCK && spaceKeys(p, i, first, end) > OpenFiles.maxSpaceKeys()) {
             node.space().abandon(p.newRuns);
@@ -326,10 +377,22 @@ final class Writes {
         return p;
     }
 
+    /** The block up to which a write goes that needs new blocks in these ranges, as far as there is room. */
+    private long fitting(List<long[]> wanted, long end) {
+        long free = node.space().freeBlocks();
+        for (long[] w : wanted) {
+            if (w[1] - w[0] > free) {
+                return w[0] + free;
+            }
+            free -= w[1] - w[0];
+        }
+        return end;
+    }
+
     /** Whether a write of whole blocks adds nothing that fdatasync has to see, and all that it has to see of before is published. If so, plans its device accesses. */
     private boolean planInPlace(WritePlan p) {
         Inode i = p.inode;
-        if (p.vnode.writeBackFailed || p.offset + p.data.byteSize() > Math.min(i.size, i.valid) || !node.pipeline().published(i.lastDataBatch)) {
+        if (p.vnode.writeBackError != null || p.offset + p.data.byteSize() > Math.min(i.size, i.valid) || !node.pipeline().published(i.lastDataBatch)) {
             return false;
         }
         for (long b = p.directFrom; b < p.directTo; ) {

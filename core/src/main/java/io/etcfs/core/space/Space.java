@@ -38,6 +38,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.BooleanSupplier;
 
 /**
  * The device's space as this node has it: the arenas it owns, claimed when a write needs one; allocation; freeing, by itself in its own arenas and through
@@ -50,8 +51,13 @@ public final class Space {
     private static final long REQUEST_NS = 2_000_000_000L;
     private static final long SWEEP_NS = 10_000_000_000L;
     private static final int FOREIGN_UNFREES_LOOKED_AT = 2_000;
-    /** After a claim found nothing, it is asked again no sooner than this. */
+    /** After a claim found nothing, it is asked again no sooner than this, unless something was freed. */
     private static final long FULL_NS = 500_000_000L;
+    /** What another node has freed is published by then. */
+    private static final long PUBLISHED_NS = 50_000_000L;
+    /** How long the freeing of files and ends of files that is under way here is waited for before it is said that there is no room. */
+    private static final long FREEING_NS = 2_000_000_000L;
+    private static final long LOOK_NS = 10_000_000L;
     private static final System.Logger LOG = System.getLogger(Space.class.getName());
 
     private final Monitor monitor;
@@ -73,6 +79,9 @@ public final class Space {
     private long unfreeSequence;
     private long unfreeKeySequence;
     private boolean claiming;
+    private BooleanSupplier freeing = () -> false;
+    /** When the last sweep that has ended began. */
+    private long sweptNs = Long.MIN_VALUE / 2;
     private long fullUntilNs = Long.MIN_VALUE / 2;
     private long releasesPending;
     private boolean sweepWanted;
@@ -213,6 +222,21 @@ public final class Space {
         throw new FsException(Errno.ENOSPC);
     }
 
+    /** @param freeing whether files without a name, or ends of files that were cut, are being freed by this node. Asked with the monitor held */
+    public void freeing(BooleanSupplier freeing) {
+        this.freeing = freeing;
+    }
+
+    /** Blocks come back soon, or have: nobody is told that there is no room before that was seen. */
+    public void moreMayCome() {
+        fullUntilNs = Long.MIN_VALUE / 2;
+    }
+
+    /** Blocks that {@link #allocate} can still give. */
+    public long freeBlocks() {
+        return storeFull ? 0 : arenas.freeBlocks();
+    }
+
     /** Blocks that were reserved and are not needed. */
     public void abandon(List<Run> runs) {
         runs.forEach(arenas::release);
@@ -301,6 +325,7 @@ public final class Space {
     private void claim() {
         boolean got = false;
         boolean noneLeft = false;
+        long begunNs = monitor.nowNs();
         try {
             while (!got && !monitor.with(() -> stopping)) {
                 int before = monitor.with(() -> arenas.all().size());
@@ -315,8 +340,12 @@ public final class Space {
                 }
                 long id = claimOne(guard);
                 if (id == NONE_LEFT) {
-                    noneLeft = true;
-                    break;
+                    noneLeft = monitor.with(() -> nothingComesBack(begunNs));
+                    if (noneLeft) {
+                        break;
+                    }
+                    monitor.clock().sleep(LOOK_NS);
+                    continue;
                 }
                 if (id >= 0) {
                     load(id);
@@ -341,6 +370,19 @@ public final class Space {
                 monitor.unlock();
             }
         }
+    }
+
+    /** Everything that was freed before {@code sinceNs}, here or on other nodes, can be used again or is in use. Has the sweeper look what others have freed. */
+    private boolean nothingComesBack(long sinceNs) {
+        long now = monitor.nowNs();
+        if (now - sinceNs >= FREEING_NS || sweptNs >= sinceNs + PUBLISHED_NS && releasesPending == 0 && !freeing.getAsBoolean()) {
+            return true;
+        }
+        if (now >= sinceNs + PUBLISHED_NS && sweptNs < sinceNs + PUBLISHED_NS) {
+            sweepWanted = true;
+            sweeper.wake();
+        }
+        return false;
     }
 
     private static final long NONE_LEFT = -2;
@@ -384,6 +426,7 @@ public final class Space {
         monitor.lock();
         try {
             if (arena < 0 || arenas.get(arena) != null) {
+                moreMayCome();
                 sweepWanted = true;
                 sweeper.wake();
             }
@@ -410,6 +453,8 @@ public final class Space {
             }
             try {
                 sweep();
+                long begunNs = last;
+                monitor.with(() -> sweptNs = begunNs);
             } catch (StoreUnavailableException | StoreRejectedException e) {
                 LOG.log(System.Logger.Level.DEBUG, "unfree: not read: {0}", e.getMessage());
             } catch (InvalidProtocolBufferException e) {

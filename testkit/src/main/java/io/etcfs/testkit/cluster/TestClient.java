@@ -132,6 +132,18 @@ public final class TestClient {
         });
     }
 
+    /** As many of the bytes as there are. */
+    public byte[] read(String path, long offset, int size) throws FsException {
+        return with(path, ino -> {
+            Operations.Opened o = fs.open(call(), ino, 0, false);
+            try (Arena arena = Arena.ofConfined()) {
+                return fs.read(call(), ino, o.handle(), offset, size, 0, arena.allocate(size + 8192L, 4096)).toArray(ValueLayout.JAVA_BYTE);
+            } finally {
+                fs.release(call(), ino, o.handle());
+            }
+        });
+    }
+
     public void truncate(String path, long size) throws FsException {
         with(path, ino -> fs.setattr(call(), ino, new Operations.Change(null, null, null, size, null, null, null, -1, false)));
     }

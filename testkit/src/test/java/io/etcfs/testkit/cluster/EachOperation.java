@@ -52,13 +52,13 @@ final class EachOperation {
         return new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
     }
 
-    /** A file of 3 blocks and a bit for each operation, with a small and a large extended attribute; directories where one is needed. */
+    /** A file of 4 blocks for each operation, with a small and a large extended attribute; directories where one is needed. */
     static void prepare(ClusterNode maker) throws FsException {
         TestClient client = new TestClient(maker);
         client.mkdir(DIRECTORY);
         long dir = maker.lookup(call(), 1, bytes(DIRECTORY.substring(1))).ino();
         for (String name : new EachOperation(maker).all().keySet()) {
-            client.write(DIRECTORY + "/" + name, 0, new byte[3 * BLOCK + 100], 0);
+            client.write(DIRECTORY + "/" + name, 0, new byte[4 * BLOCK], 0);
             client.mkdir(DIRECTORY + "/" + name + "-dir");
             Operations.Entry e = maker.lookup(call(), dir, bytes(name));
             maker.setxattr(call(), e.ino(), bytes("user.small"), bytes("value"), 0);
