@@ -86,6 +86,33 @@ def as_user(work, uid=1000, gid=1000, groups=()):
     check(said == 'ok', 'as user', uid, said)
 
 
+def as_user_raises(work, uid=1000, gid=1000):
+    """As as_user; an OSError of the work is raised here, too."""
+    r, w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        said = b'other'
+        try:
+            os.setgroups([])
+            os.setgid(gid)
+            os.setuid(uid)
+            work()
+            said = b'0'
+        except OSError as e:
+            said = b'%d' % e.errno
+        finally:
+            os.write(w, said)
+            os._exit(0)
+    os.close(w)
+    said = os.read(r, 100).decode()
+    os.close(r)
+    os.waitpid(pid, 0)
+    tick()
+    check(said != 'other', 'as user', uid)
+    if said != '0':
+        raise OSError(int(said), os.strerror(int(said)))
+
+
 def times(path):
     s = os.stat(path)
     return s.st_mtime_ns, s.st_ctime_ns
@@ -102,6 +129,23 @@ def soon(seconds, condition, *what):
         check(time.monotonic() < end, *what)
         time.sleep(0.05)
         tick()
+
+
+class Statx(ctypes.Structure):
+    """struct statx of linux/stat.h, as far as it is looked at."""
+    _fields_ = [('mask', ctypes.c_uint32), ('blksize', ctypes.c_uint32), ('attributes', ctypes.c_uint64), ('nlink', ctypes.c_uint32), ('uid', ctypes.c_uint32), ('gid', ctypes.c_uint32),
+                ('mode', ctypes.c_uint16), ('spare0', ctypes.c_uint16), ('ino', ctypes.c_uint64), ('size', ctypes.c_uint64), ('blocks', ctypes.c_uint64), ('attributes_mask', ctypes.c_uint64),
+                ('atime', ctypes.c_int64 * 2), ('btime_s', ctypes.c_int64), ('btime_ns', ctypes.c_uint32), ('spare1', ctypes.c_int32), ('ctime', ctypes.c_int64 * 2), ('mtime', ctypes.c_int64 * 2),
+                ('rest', ctypes.c_uint8 * 144)]
+
+
+STATX_BTIME, STATX_DIOALIGN = 0x800, 0x2000
+
+
+def statx(path, mask):
+    s = Statx()
+    libcall(libc.statx(AT_FDCWD, os.fsencode(path), 0x100, mask, ctypes.byref(s)))
+    return s
 
 
 # ---- names
@@ -411,6 +455,35 @@ def case_names_of_any_bytes(a, b):
     eq(os.listdir(ab), [])
 
 
+def case_paths_of_4096_bytes(a, b):
+    # With the NUL at their end.
+    def deep(top):
+        path = top
+        while len(path) + 256 <= 4095 - 2:
+            path += '/' + 'd' * min(255, 4095 - 2 - len(path) - 1)
+        return path, path + '/' + 'f' * (4095 - len(path) - 1)
+    (top_a, file_a), (top_b, file_b) = deep(a), deep(b)
+    os.makedirs(top_a)
+    make(file_a, b'deep')
+    eq((len(os.fsencode(file_a)), get(file_a)), (4095, b'deep'))
+    eq(os.listdir(top_a), [os.path.basename(file_a)])
+    if len(a) == len(b):
+        eq(get(file_b), b'deep')
+        os.rename(file_b, top_b + '/g')
+        os.rename(top_a + '/g', file_a)
+    for call in os.stat, os.unlink, os.mkdir, os.listdir, lambda path: os.open(path, os.O_CREAT | os.O_WRONLY), lambda path: os.rename(path, a + '/x'), lambda path: os.rename(a, path):
+        fails(errno.ENAMETOOLONG, call, file_a + 'f')
+    # Deeper than any path: by way of its parts.
+    at = os.open(top_b, os.O_RDONLY)
+    os.mkdir('e' * 255, dir_fd=at)
+    below = os.open('e' * 255, os.O_RDONLY, dir_fd=at)
+    os.close(os.open('g' * 255, os.O_CREAT | os.O_WRONLY, dir_fd=below))
+    eq(os.listdir(below), ['g' * 255])
+    os.unlink('g' * 255, dir_fd=below)
+    os.close(below)
+    os.close(at)
+
+
 def case_deep_paths(a, b):
     path = ''
     for i in range(60):
@@ -513,6 +586,145 @@ def case_times_of_a_file(a, b):
     a_moment()
     os.rename(a + '/f', a + '/r')
     check(os.stat(b + '/r').st_ctime_ns > before, 'ctime after rename')
+
+
+def case_birth_time(a, b):
+    def born(path):
+        s = statx(path, STATX_BTIME)
+        check(s.mask & STATX_BTIME, 'no btime')
+        return s.btime_s * 10**9 + s.btime_ns
+    begin = time.time_ns()
+    make(a + '/f', b'x')
+    os.mkdir(a + '/d')
+    os.symlink('x', a + '/s')
+    at = [born(a + p) for p in ('/f', '/d', '/s')]
+    check(all(begin - 20_000_000 <= t <= time.time_ns() for t in at), 'btime at birth')
+    a_moment()
+    put(b + '/f', b'changed')
+    os.chmod(b + '/f', 0o600)
+    os.utime(a + '/f', ns=(1, 1))
+    os.link(a + '/f', a + '/l')
+    os.rename(b + '/f', b + '/d/g')
+    make(b + '/d/x')
+    eq([born(b + p) for p in ('/l', '/d', '/s')] + [born(a + '/d/g')], at + at[:1])
+    make(a + '/f')
+    check(born(b + '/f') > at[0], 'another file of that name')
+
+
+def case_alignment_of_direct_io_is_not_told(a, b):
+    make(a + '/f', b'x')
+    told = statx(b + '/f', STATX_DIOALIGN).mask & STATX_DIOALIGN
+    if OURS:
+        # The kernel's FUSE takes over basic fields and btime only. Any multiple of 512 bytes will do, in memory too.
+        eq(told, 0)
+
+
+def case_atime(a, b):
+    make(a + '/f', b'x')
+    os.mkdir(a + '/d')
+    os.symlink('f', a + '/s')
+    for path in '/f', '/d', '/s':
+        os.utime(a + path, ns=(10**18, 10**18), follow_symlinks=False)
+    get(b + '/f')
+    os.listdir(b + '/d')
+    os.readlink(b + '/s')
+    with opened(a + '/f', os.O_RDONLY | os.O_NOATIME) as fd:
+        os.read(fd, 1)
+        m = mmap.mmap(fd, 1, prot=mmap.PROT_READ)
+        eq(m[0:1], b'x')
+        m.close()
+    if OURS:
+        # As with the mount option noatime. The measure here has relatime.
+        eq([os.lstat(x + p).st_atime_ns for x in (a, b) for p in ('/f', '/d', '/s')], [10**18] * 6)
+    fails(errno.EPERM, lambda: as_user_raises(lambda: os.close(os.open(a + '/f', os.O_RDONLY | os.O_NOATIME))))
+    os.utime(b + '/f', (5, 6))
+    eq((os.stat(a + '/f').st_atime, os.stat(a + '/f').st_mtime), (5, 6))
+
+
+def case_times_after_calls_that_fail(a, b):
+    os.chmod(a, 0o755)
+    make(a + '/f', b'12345')
+    make(a + '/g', b'g')
+    os.mkdir(a + '/d')
+    make(a + '/d/x')
+    paths = ['/f', '/g', '/d', '/d/x', '']
+
+    def nothing_moves(what, code, call, *args, **named):
+        before = [times(b + p) for p in paths]
+        a_moment()
+        fails(code, call, *args, **named)
+        eq([times(b + p) for p in paths], before, what)
+
+    nothing_moves('truncate', errno.EINVAL, os.truncate, a + '/f', -1)
+    nothing_moves('truncate of a directory', errno.EISDIR, os.truncate, a + '/d', 0)
+    nothing_moves('link', errno.EEXIST, os.link, a + '/f', a + '/g')
+    nothing_moves('link of a directory', errno.EPERM, os.link, a + '/d', a + '/new')
+    nothing_moves('rename', errno.EEXIST, rename2, a + '/f', a + '/g', NOREPLACE)
+    nothing_moves('rename to below', errno.EINVAL, os.rename, a + '/d', a + '/d/e')
+    nothing_moves('rename over a directory', errno.EISDIR, os.rename, a + '/f', a + '/d')
+    nothing_moves('rmdir', errno.ENOTEMPTY, os.rmdir, a + '/d')
+    nothing_moves('rmdir of a file', errno.ENOTDIR, os.rmdir, a + '/f')
+    nothing_moves('unlink of a directory', (errno.EISDIR, errno.EPERM), os.unlink, a + '/d')
+    nothing_moves('symlink', errno.EEXIST, os.symlink, 'x', a + '/f')
+    nothing_moves('mkfifo', errno.EEXIST, os.mkfifo, a + '/g')
+    nothing_moves('O_EXCL', errno.EEXIST, os.open, a + '/f', os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_TRUNC)
+    nothing_moves('O_DIRECTORY', errno.ENOTDIR, os.open, a + '/f', os.O_RDONLY | os.O_DIRECTORY)
+    nothing_moves('setxattr', errno.ENODATA, os.setxattr, a + '/f', 'user.none', b'', os.XATTR_REPLACE)
+    nothing_moves('removexattr', errno.ENODATA, os.removexattr, a + '/f', 'user.none')
+    with opened(a + '/f') as fd:
+        nothing_moves('fallocate', errno.EINVAL, fallocate, fd, 0, 0, 0)
+        nothing_moves('fallocate of another mode', errno.EOPNOTSUPP, fallocate, fd, PUNCH, 0, 100)
+        nothing_moves('write', errno.EFBIG, os.pwrite, fd, b'x', (1 << 63) - 1 - 4096)
+    with opened(a + '/f', os.O_RDONLY) as fd:
+        nothing_moves('write of a reader', errno.EBADF, os.write, fd, b'x')
+    for what, call in [('chmod', lambda: os.chmod(a + '/f', 0o777)), ('chown', lambda: os.chown(a + '/f', 1000, 1000)), ('utime', lambda: os.utime(a + '/f', (1, 1))),
+                       ('truncate', lambda: os.truncate(a + '/f', 0)), ('O_TRUNC', lambda: os.open(a + '/f', os.O_WRONLY | os.O_TRUNC)),
+                       ('setxattr', lambda: os.setxattr(a + '/f', 'user.x', b'')), ('unlink', lambda: os.unlink(a + '/f')), ('mkdir', lambda: os.mkdir(a + '/d/new')),
+                       ('rename', lambda: os.rename(a + '/f', a + '/g')), ('create', lambda: make(a + '/d/new'))]:
+        nothing_moves(what + ' of others', (errno.EPERM, errno.EACCES), as_user_raises, call)
+
+
+def case_times_of_what_is_replaced(a, b):
+    def moves(what, paths, call):
+        before = [os.stat(b + p).st_ctime_ns for p in paths]
+        a_moment()
+        call()
+        return [what, [(p, t) for p, t in zip(paths, before)]]
+
+    def later(before, path, paths_before):
+        check(os.stat(b + path).st_ctime_ns > dict(paths_before)[before], 'ctime of', before, 'now', path)
+
+    make(a + '/f', b'f')
+    make(a + '/g', b'g')
+    os.link(a + '/g', a + '/h')
+    m = times(b + '/h')[0]
+    _, before = moves('rename over one of two names', ['/f', '/h'], lambda: os.rename(a + '/f', a + '/g'))
+    later('/f', '/g', before)
+    later('/h', '/h', before)
+    eq((os.stat(b + '/h').st_nlink, times(b + '/h')[0]), (1, m))
+    make(a + '/i', b'i')
+    with opened(b + '/i') as fd:
+        c = os.fstat(fd).st_ctime_ns
+        a_moment()
+        os.rename(a + '/h', a + '/i')
+        check(os.fstat(fd).st_ctime_ns > c and os.fstat(fd).st_nlink == 0, 'ctime of the last name')
+    os.mkdir(a + '/d')
+    make(a + '/d/x')
+    _, before = moves('exchange', ['/g', '/d/x', '/d'], lambda: rename2(a + '/g', a + '/d/x', EXCHANGE))
+    later('/g', '/d/x', before)
+    later('/d/x', '/g', before)
+    later('/d', '/d', before)
+    _, before = moves('exchange of a directory', ['/g', '/d'], lambda: rename2(a + '/g', a + '/d', EXCHANGE))
+    later('/g', '/d', before)
+    later('/d', '/g', before)
+    os.mkdir(a + '/e')
+    with opened(b + '/e', os.O_RDONLY) as fd:
+        os.mkdir(a + '/over')
+        c = os.stat(b + '/over').st_ctime_ns
+        a_moment()
+        os.rename(a + '/over', a + '/e')
+        check(os.stat(b + '/e').st_ctime_ns > c, 'ctime of a directory that moved')
+        eq(os.fstat(fd).st_nlink, 0)
 
 
 def case_times_of_the_parent(a, b):
@@ -641,6 +853,67 @@ def case_set_user_id_goes_with_a_change_of_owner(a, b):
         os.chmod(a + name, 0o6755)
         as_user(lambda: os.chown(b + name, -1, -1))
         check(stat.S_IMODE(os.stat(a + name).st_mode) in (0o6755, 0o755 | kept))
+
+
+def case_set_id_bits_by_rule(a, b):
+    def mode(name):
+        return stat.S_IMODE(os.lstat(b + '/' + name).st_mode)
+
+    os.chmod(a, 0o777)
+    # Who is not of the group can't set its bit.
+    make(a + '/f')
+    os.chown(a + '/f', 1000, 0)
+    as_user(lambda: os.chmod(a + '/f', 0o6755))
+    eq(mode('f'), 0o4755)
+    as_user(lambda: os.chmod(a + '/f', 0o2755), groups=(0,))
+    eq(mode('f'), 0o2755)
+    os.mkdir(a + '/d')
+    # A directory that gives its group on gives no bit to a file of somebody else's group.
+    os.chmod(a + '/d', 0o2777)
+    os.chown(a + '/d', 0, 4321)
+    as_user(lambda: (os.umask(0), make(a + '/d/x', mode=0o2775), make(a + '/d/y', mode=0o2765)))
+    s = os.stat(b + '/d/x')
+    eq((mode('d/x'), s.st_gid, mode('d/y')), (0o775, 4321, 0o2765 & ~0o2000 if mode('d/y') == 0o765 else 0o2765))
+    as_user(lambda: os.mkdir(a + '/d/e'))
+    eq((mode('d/e') & 0o2000, os.stat(b + '/d/e').st_gid), (0o2000, 4321))
+    # Renamed into it, it stays what it was.
+    os.mkdir(a + '/plain')
+    os.rename(a + '/plain', a + '/d/plain')
+    eq((mode('d/plain') & 0o2000, os.stat(b + '/d/plain').st_gid), (0, 0))
+
+
+def case_sticky_directories(a, b):
+    os.chmod(a, 0o755)
+    for name, owner in ('theirs', 2000), ('own', 1000):
+        os.mkdir(a + '/' + name)
+        os.chown(a + '/' + name, owner, owner)
+        os.chmod(a + '/' + name, 0o1777)
+        for i, uid in enumerate((0, 1000, 2000)):
+            make(a + '/%s/f%d' % (name, uid))
+            os.mkdir(a + '/%s/d%d' % (name, uid))
+            for kind in 'fd':
+                os.chown(a + '/%s/%s%d' % (name, kind, uid), uid, uid)
+    t, o = b + '/theirs', b + '/own'
+
+    def user():
+        for uid in 0, 2000:
+            fails(errno.EPERM, os.unlink, t + '/f%d' % uid)
+            fails(errno.EPERM, os.rmdir, t + '/d%d' % uid)
+            fails(errno.EPERM, os.rename, t + '/f%d' % uid, t + '/moved')
+            fails(errno.EPERM, os.rename, t + '/f1000', t + '/f%d' % uid)
+            fails(errno.EPERM, os.rename, t + '/d1000', t + '/d%d' % uid)
+            fails(errno.EPERM, rename2, t + '/f1000', t + '/f%d' % uid, EXCHANGE)
+        os.rename(t + '/f1000', t + '/mine')
+        os.link(t + '/mine', t + '/link')
+        os.unlink(t + '/mine')
+        os.rmdir(t + '/d1000')
+        # In a directory of one's own all may go.
+        for uid in 0, 2000:
+            os.rename(o + '/f%d' % uid, o + '/moved%d' % uid)
+            os.unlink(o + '/moved%d' % uid)
+            os.rmdir(o + '/d%d' % uid)
+    as_user(user)
+    eq((sorted(os.listdir(a + '/theirs')), sorted(os.listdir(a + '/own'))), (['d0', 'd2000', 'f0', 'f2000', 'link'], ['d1000', 'f1000']))
 
 
 def case_permissions(a, b):
@@ -816,6 +1089,48 @@ def case_sparse_files(a, b):
         check(os.fstat(fd).st_blocks <= 64, 'blocks', os.fstat(fd).st_blocks)
 
 
+def case_data_and_holes_after_changes(a, b):
+    K = 4096
+
+    def map_of(path):
+        with opened(path, os.O_RDONLY) as fd:
+            size, at, pieces = os.fstat(fd).st_size, 0, []
+            while at < size:
+                try:
+                    data = os.lseek(fd, at, os.SEEK_DATA)
+                except OSError as e:
+                    eq(e.errno, errno.ENXIO)
+                    break
+                at = os.lseek(fd, data, os.SEEK_HOLE)
+                pieces.append((data // K, at / K))
+            # What is reserved and not written the measure may count as either.
+            return pieces if OURS else [x for x in pieces if not 40 <= x[0] < 48]
+
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        fails(errno.ENXIO, os.lseek, fd, 0, os.SEEK_DATA)
+        fails(errno.ENXIO, os.lseek, fd, 0, os.SEEK_HOLE)
+        os.pwrite(fd, b'd' * 64 * K, 0)
+        eq(map_of(b + '/f'), [(0, 64)])
+        fallocate(fd, PUNCH | KEEP_SIZE, 8 * K, 8 * K)
+        eq(map_of(b + '/f'), [(0, 8), (16, 64)])
+        os.ftruncate(fd, 20 * K)
+        os.ftruncate(fd, 100 * K)
+        eq(map_of(b + '/f'), [(0, 8), (16, 20)])
+        # Reserved is not written.
+        fallocate(fd, 0, 40 * K, 8 * K)
+        os.fsync(fd)
+        eq(map_of(b + '/f'), [(0, 8), (16, 20)])
+        os.pwrite(fd, b'x', 43 * K)
+        eq(map_of(b + '/f'), [(0, 8), (16, 20)] + [(43, 44)] * OURS)
+        os.pwrite(fd, b'end', 100 * K - 3)
+        eq(map_of(b + '/f'), [(0, 8), (16, 20)] + [(43, 44)] * OURS + [(99, 100)])
+        os.ftruncate(fd, 99 * K + 10)
+        eq(map_of(b + '/f')[-1], (99, 99 + 10 / K))
+        fails(errno.ENXIO, os.lseek, fd, 99 * K + 10, os.SEEK_DATA)
+        fails((errno.ENXIO, errno.EINVAL), os.lseek, fd, -1, os.SEEK_DATA)
+        eq(os.lseek(fd, 0, os.SEEK_CUR) >= 0, True)
+
+
 def case_fallocate(a, b):
     with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
         fallocate(fd, 0, 0, 1 << 20)
@@ -924,6 +1239,43 @@ def case_copies_inside(a, b):
             while done < len(data):
                 done += os.sendfile(z, x, done, len(data) - done)
     check(get(a + '/g') == data == get(a + '/h'), 'copies')
+
+
+def case_copies_of_ranges(a, b):
+    data = random.randbytes(50_000)
+    make(a + '/f', data)
+    with opened(b + '/f') as x, opened(b + '/g', os.O_CREAT | os.O_RDWR) as y:
+        eq(os.copy_file_range(x, y, 100, 49_990, 10), 10)
+        eq(get(a + '/g'), bytes(10) + data[49_990:])
+        eq(os.copy_file_range(x, y, 100, 50_000, 0), 0)
+        eq(os.copy_file_range(x, y, 100, 1 << 40, 0), 0)
+        # Into a hole, and within one file.
+        eq(os.copy_file_range(x, y, 10_000, 5, 1 << 20), 10_000)
+        with opened(a + '/g') as fd:
+            eq(os.pread(fd, 10_001, (1 << 20)), data[5:10_005])
+        eq(os.copy_file_range(x, x, 1000, 0, 40_000), 1000)
+        eq(get(a + '/f'), data[:40_000] + data[:1000] + data[41_000:])
+        fails(errno.EINVAL, os.copy_file_range, x, x, 1000, 0, 500)
+        with opened(b + '/g', os.O_WRONLY | os.O_APPEND) as z:
+            fails(errno.EBADF, os.copy_file_range, x, z, 10)
+        with opened(b + '/g', os.O_RDONLY) as z:
+            fails(errno.EBADF, os.copy_file_range, x, z, 10)
+        with opened(b + '/g', os.O_WRONLY) as z:
+            fails(errno.EBADF, os.copy_file_range, z, y, 10)
+        with opened(b, os.O_RDONLY) as z:
+            fails(errno.EISDIR, os.copy_file_range, z, y, 10)
+    with opened(b + '/f', os.O_RDONLY) as x, opened(a + '/h', os.O_CREAT | os.O_WRONLY) as y:
+        os.sendfile(y, x, 49_000, 5000)
+        eq(get(b + '/h'), data[49_000:])
+        r, w = os.pipe()
+        os.sendfile(w, x, 100, 50)
+        eq(os.read(r, 100), data[100:150])
+        os.write(w, b'from a pipe')
+        if hasattr(os, 'splice'):
+            eq(os.splice(r, y, 11, offset_dst=0), 11)
+            eq(get(b + '/h')[:11], b'from a pipe')
+        os.close(r)
+        os.close(w)
 
 
 def case_fsync(a, b):
@@ -1252,6 +1604,55 @@ def case_large_and_many_xattrs(a, b):
     eq(len(os.listxattr(b + '/f')), 41 if OURS else 40)
 
 
+def case_xattr_limits(a, b):
+    make(a + '/f')
+    path = os.fsencode(a + '/f')
+
+    def list_bytes(size):
+        buffer = ctypes.create_string_buffer(max(1, size))
+        return libcall(libc.listxattr(path, buffer if size else None, size)), buffer.raw
+
+    eq(list_bytes(0)[0], 0)
+    names = ['user.%s' % ('n' * n) for n in (1, 100, 250)]
+    for n in names:
+        os.setxattr(b + '/f', n, n.encode())
+    size = sum(len(n) + 1 for n in names)
+    eq(list_bytes(0)[0], size)
+    eq(sorted(list_bytes(size)[1].split(b'\0')[:3]), sorted(n.encode() for n in names))
+    fails(errno.ERANGE, list_bytes, size - 1)
+    fails(errno.ERANGE, list_bytes, 1)
+    for n in 'user.' + 'n' * 251, 'trusted.' + 'n' * 248:
+        fails(errno.ERANGE, os.setxattr, a + '/f', n, b'')
+        fails(errno.ERANGE, os.getxattr, a + '/f', n)
+        fails(errno.ERANGE, os.removexattr, a + '/f', n)
+    fails(errno.ERANGE, os.setxattr, a + '/f', '', b'')
+    fails(errno.EINVAL, lambda: libcall(libc.setxattr(path, b'user.x', b'x', 1, 4)))
+    fails(errno.E2BIG, os.setxattr, b + '/f', 'user.x', bytes(65_537))
+    fails(errno.ENODATA, os.getxattr, b + '/f', 'user.x')
+    fails(errno.ENOENT, os.getxattr, b + '/none', 'user.x')
+    for n in 'user', 'system.x', 'x', 'USER.x':
+        fails(errno.EOPNOTSUPP, os.setxattr, a + '/f', n, b'x')
+    # As much as there is room for: then ENOSPC, and nothing else is changed by that.
+    large = 65_536 if OURS else 900
+    values = {}
+    for i in range(200):
+        value = random.randbytes(large)
+        try:
+            os.setxattr((a, b)[i % 2] + '/f', 'user.v%d' % i, value)
+        except OSError as e:
+            eq(e.errno, errno.ENOSPC)
+            break
+        values[i] = value
+    check(2 <= len(values) < 200, len(values), 'values')
+    fails(errno.ENODATA, os.getxattr, a + '/f', 'user.v%d' % len(values))
+    for i, value in values.items():
+        check(os.getxattr(b + '/f', 'user.v%d' % i) == value, 'value', i)
+    eq(len(os.listxattr(a + '/f')), len(names) + len(values))
+    os.removexattr(a + '/f', 'user.v0')
+    os.setxattr(b + '/f', 'user.again', values[1])
+    check(os.getxattr(a + '/f', 'user.again') == values[1], 'in the room of another')
+
+
 # ---- access control lists
 
 ACCESS, DEFAULT = 'system.posix_acl_access', 'system.posix_acl_default'
@@ -1465,6 +1866,64 @@ def case_an_open_directory_is_removed(a, b):
     fails(errno.ENOENT, os.stat, a + '/d')
 
 
+def case_what_a_removed_directory_answers(a, b):
+    os.chmod(a, 0o755)
+    os.mkdir(a + '/d', 0o755)
+    make(a + '/f')
+    fd = os.open(a + '/d', os.O_RDONLY)
+    os.chdir(a + '/d')
+    # Whoever does not own it: the kernel looks for its ACL.
+    r, w = os.pipe()
+    told, tell = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        said = b''
+        try:
+            os.setgroups([])
+            os.setgid(1000)
+            os.setuid(1000)
+            os.read(told, 1)
+            for call in lambda: os.stat('x'), lambda: os.open('x', os.O_RDONLY), lambda: os.listdir('.'), lambda: os.access('.', os.X_OK), lambda: os.stat('.').st_nlink:
+                try:
+                    said += b'%s,' % str(call()).encode()
+                except OSError as e:
+                    said += b'%s,' % errno.errorcode[e.errno].encode()
+        finally:
+            os.write(w, said)
+            os._exit(0)
+    try:
+        os.rmdir(b + '/d')
+        os.write(tell, b'x')
+        os.waitpid(pid, 0)
+        tick()
+        eq(os.read(r, 1000), b'ENOENT,ENOENT,[],True,0,')
+        eq(os.fstat(fd).st_nlink, 0)
+        os.fchmod(fd, 0o700)
+        eq(stat.S_IMODE(os.fstat(fd).st_mode), 0o700)
+        os.fchown(fd, 1000, 1000)
+        os.utime(fd, ns=(5, 6))
+        s = os.stat('.')
+        eq((s.st_uid, s.st_gid, s.st_atime_ns, s.st_mtime_ns, s.st_nlink, stat.S_IMODE(s.st_mode)), (1000, 1000, 5, 6, 0, 0o700))
+        fails(errno.ENODATA, os.getxattr, fd, 'user.x')
+        eq(os.listxattr(fd), [])
+        os.fsync(fd)
+        again = os.open('.', os.O_RDONLY)
+        eq(os.listdir(again), [])
+        os.close(again)
+        fails(errno.ENOENT, os.rename, a + '/f', 'f')
+        fails(errno.ENOENT, os.link, a + '/f', 'f')
+        fails(errno.ENOENT, os.symlink, 'x', 'f')
+        fails(errno.ENOENT, os.unlink, 'f')
+        fails(errno.ENOENT, os.rmdir, 'f')
+        fails(errno.ENOENT, os.mknod, 'f', stat.S_IFIFO | 0o600)
+        fails((errno.ENOENT, errno.EPERM), os.open, '.', os.O_TMPFILE | os.O_RDWR)
+        check(os.statvfs('.').f_blocks > 0, 'statvfs')
+    finally:
+        os.chdir('/')
+        os.close(fd)
+    eq(os.listdir(b), ['f'])
+
+
 def case_the_working_directory_is_removed(a, b):
     os.mkdir(a + '/d')
     os.chdir(a + '/d')
@@ -1573,6 +2032,38 @@ def case_telldir_seekdir(a, b):
     make(a + '/new')
     libc.rewinddir(d.d)
     check(b'new' in d.rest(), 'a new name after rewinddir')
+    d.close()
+
+
+def case_seekdir_while_others_create_and_delete(a, b):
+    stay = {b'stay%d' % i for i in range(300)}
+    for n in stay:
+        make(os.fsencode(a) + b'/' + n)
+    d = DIR(b)
+    seen = {}
+    places = []
+    while True:
+        at = d.tell()
+        name = d.next()
+        if name is None:
+            break
+        places.append((at, name))
+        seen[name] = seen.get(name, 0) + 1
+        i = len(places)
+        if i % 5 == 0:
+            make(a + '/new%d' % i)
+        if i % 10 == 0 and os.path.exists(a + '/new%d' % (i - 5)):
+            os.unlink(a + '/new%d' % (i - 5))
+    eq({n: c for n, c in seen.items() if c != 1}, {}, 'names twice')
+    eq(stay - set(seen), set(), 'names that stayed are missing')
+    # Each place still begins with the name that it began with, or with those that came before that one since.
+    for at, name in random.sample([p for p in places if p[1] in stay], 20):
+        d.seek(at)
+        rest = d.rest()
+        eq(rest.count(name), 1)
+        check(not [n for n in rest[:rest.index(name)] if n in stay], 'others are before it')
+        later = [n for _, n in places[[p[1] for p in places].index(name):] if n in stay]
+        eq([n for n in rest if n in stay], later, 'the rest')
     d.close()
 
 
