@@ -3,7 +3,7 @@
 
 ETCD_MIN=3.5.13      # older ones renew leases they no longer own and lose watch events
 ETCD_BUILD=3.6.16    # what tools/etcd builds
-ETCD_QUOTA=$((8 * 1024 * 1024 * 1024))
+ETCD_QUOTA=${DEV_ETCD_QUOTA:-$((8 * 1024 * 1024 * 1024))}
 
 # --- which etcd -----------------------------------------------------------------------------------------------------
 

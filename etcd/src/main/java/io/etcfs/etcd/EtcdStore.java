@@ -133,7 +133,7 @@ public final class EtcdStore implements MetadataStore {
         if (!Refusal.noSpace(failure)) {
             members.failed(member);
         }
-        return new Outcome.Unknown("etcd " + member + ": " + Asking.brief(failure));
+        return new Outcome.Unknown("etcd " + member + ": " + Asking.brief(failure), Refusal.noSpace(failure));
     }
 
     @Override
@@ -287,6 +287,7 @@ public final class EtcdStore implements MetadataStore {
         List<StoreStatus.Member> told = new ArrayList<>();
         StatusResponse fullest = null;
         long revision = 0;
+        boolean noSpace = false;
         for (Unary<StatusRequest, StatusResponse> unary : asked) {
             String endpoint = unary.member().toString();
             if (silent.contains(unary) || unary.answer() == null) {
@@ -298,6 +299,8 @@ public final class EtcdStore implements MetadataStore {
             long memberId = answer.getHeader().getMemberId();
             told.add(new StoreStatus.Member(endpoint, answer.getVersion(), memberId, memberId == answer.getLeader(), null));
             revision = Math.max(revision, answer.getHeader().getRevision());
+            // Each member lists the alarms of all.
+            noSpace |= answer.getErrorsList().stream().anyMatch(error -> error.contains("alarm:NOSPACE"));
             if (fullest == null || used(answer) > used(fullest)) {
                 fullest = answer;
             }
@@ -305,7 +308,7 @@ public final class EtcdStore implements MetadataStore {
         if (fullest == null) {
             throw new StoreUnavailableException("no etcd member tells its status: " + told.getFirst().endpoint() + ": " + told.getFirst().error());
         }
-        return new StoreStatus(fullest.getHeader().getClusterId(), revision, fullest.getDbSize(), fullest.getDbSizeInUse(), fullest.getDbSizeQuota(), List.copyOf(told));
+        return new StoreStatus(fullest.getHeader().getClusterId(), revision, fullest.getDbSize(), fullest.getDbSizeInUse(), fullest.getDbSizeQuota(), noSpace, List.copyOf(told));
     }
 
     private static double used(StatusResponse status) {

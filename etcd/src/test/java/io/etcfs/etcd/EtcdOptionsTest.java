@@ -45,7 +45,7 @@ class EtcdOptionsTest {
         assertEquals(new EtcdVersion(3, 5, 13), EtcdVersion.parse("3.5.13"));
         assertEquals(new EtcdVersion(3, 6, 0), EtcdVersion.parse("3.6.0-rc.1"));
         assertThrows(IllegalArgumentException.class, () -> EtcdVersion.parse("3.6"));
-        StoreStatus status = new StoreStatus(1, 1, 0, 0, 0, List.of(
+        StoreStatus status = new StoreStatus(1, 1, 0, 0, 0, false, List.of(
             new StoreStatus.Member("a:1", "3.5.12", 1, false, null),
             new StoreStatus.Member("b:1", "3.6.1", 2, true, null),
             new StoreStatus.Member("c:1", null, 0, false, "no answer in time")));

@@ -63,6 +63,7 @@ class OneServerTest {
         EtcdServers.Setup setup = new EtcdServers.Setup(1, null, false, List.of("--quota-backend-bytes=" + (8 << 20)));
         try (EtcdServers servers = EtcdServers.start(setup); EtcdStore store = TestStores.open(servers)) {
             assertEquals(8 << 20, store.status(5 * SECOND_NS).quotaBytes());
+            assertFalse(store.status(5 * SECOND_NS).noSpaceAlarm());
             // The server counts what its database holds only ten times a second: a fast disk takes many more than eight before it refuses one.
             Outcome outcome = null;
             long endNs = System.nanoTime() + 20 * SECOND_NS;
@@ -70,6 +71,8 @@ class OneServerTest {
                 outcome = store.commit(new Txn(List.of(), List.of(Op.put(KEY.plus("fill"), new byte[1 << 20])), List.of()), 5 * SECOND_NS);
             }
             assertTrue(assertInstanceOf(Outcome.Unknown.class, outcome).cause().contains("space exceeded"));
+            assertTrue(((Outcome.Unknown) outcome).noSpace());
+            assertTrue(store.status(5 * SECOND_NS).noSpaceAlarm());
             // What writes nothing still goes through.
             assertInstanceOf(Outcome.Conflict.class, store.commit(new Txn(List.of(Compare.exists(KEY)), List.of(), List.of(Op.get(KEY))), 5 * SECOND_NS));
         }

@@ -13,6 +13,7 @@ import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreRoom;
 import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 import java.time.Instant;
@@ -99,9 +100,11 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
         if (status.clusterId() != superblock.getEtcdClusterId()) {
             problems.add("the filesystem was made in etcd cluster " + Long.toHexString(superblock.getEtcdClusterId()) + ", this is " + Long.toHexString(status.clusterId()));
         }
-        if (status.quotaBytes() > 0 && status.dbSizeBytes() >= status.quotaBytes() / 10 * 8) {
-            problems.add("etcd's database has " + status.dbSizeBytes() + " of " + status.quotaBytes() + " bytes"
-                    + (status.dbInUseBytes() < status.quotaBytes() / 10 * 7 ? ": defragment it" : ": raise --quota-backend-bytes"));
+        String remedy = StoreRoom.worthDefragmenting(status) ? "defragment it" : "raise --quota-backend-bytes, or remove files";
+        if (StoreRoom.of(status) == StoreRoom.NONE) {
+            problems.add("etcd is full and takes no changes (alarm NOSPACE): " + remedy + ", then disarm it: etcdctl alarm disarm");
+        } else if (status.quotaBytes() > 0 && status.dbSizeBytes() >= status.quotaBytes() / 10 * 8) {
+            problems.add("etcd's database has " + status.dbSizeBytes() + " of " + status.quotaBytes() + " bytes: " + remedy);
         }
         for (Node node : nodes) {
             switch (node.state()) {

@@ -42,7 +42,7 @@ class ReportsTest {
     }
 
     private static StoreStatus etcd(long size, long inUse, long quota, StoreStatus.Member... members) {
-        return new StoreStatus(0xabcL, 500, size, inUse, quota, List.of(members));
+        return new StoreStatus(0xabcL, 500, size, inUse, quota, false, List.of(members));
     }
 
     private static SpaceReport space() {
@@ -94,8 +94,9 @@ class ReportsTest {
         assertProblem("b:2379 does not answer", etcd(10, 5, 100, LEADER, DEAD), List.of());
         assertProblem("defragment", etcd(85, 5, 100, LEADER), List.of());
         assertProblem("--quota-backend-bytes", etcd(85, 80, 100, LEADER), List.of());
+        assertProblem("alarm disarm", new StoreStatus(0xabcL, 500, 100, 80, 100, true, List.of(LEADER)), List.of());
         assertProblem("none of the etcd members", etcd(10, 5, 100, new StoreStatus.Member("a:2379", "3.6.16", 1, false, null)), List.of());
-        assertProblem("was made in etcd cluster abc, this is 1", new StoreStatus(1, 5, 10, 5, 100, List.of(LEADER)), List.of());
+        assertProblem("was made in etcd cluster abc, this is 1", new StoreStatus(1, 5, 10, 5, 100, false, List.of(LEADER)), List.of());
         assertProblem("n3 has no session", etcd(10, 5, 100, LEADER), List.of(record(KEYS.membership("n3"), Membership.getDefaultInstance())));
         assertProblem("n3 is gone", etcd(10, 5, 100, LEADER), List.of(record(KEYS.batch("n3"), BatchMarker.getDefaultInstance())));
     }

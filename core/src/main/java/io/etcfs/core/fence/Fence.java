@@ -213,7 +213,7 @@ final class Fence {
         return switch (store.commit(txn, REQUEST_NS)) {
             case Outcome.Committed c -> true;
             case Outcome.Conflict c -> false;
-            case Outcome.Unknown(String cause) -> throw new StoreUnavailableException(cause);
+            case Outcome.Unknown(String cause, boolean noSpace) -> throw new StoreUnavailableException(cause);
         };
     }
 

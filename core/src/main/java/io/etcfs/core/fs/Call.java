@@ -33,6 +33,7 @@ public final class Call {
     private final boolean mayWait;
     private final Interruption interruption;
     private long through = -1;
+    private boolean changes;
     private List<Domain> granted;
     private boolean grants;
     private long grantedNs;
@@ -79,6 +80,15 @@ public final class Call {
 
     public Call waiting() {
         return mayWait ? this : new Call(unique, uid, gid, pid, true, interruption);
+    }
+
+    /** It changes something, so that it can't go through while etcd takes no changes. */
+    void changes() {
+        changes = true;
+    }
+
+    boolean isChange() {
+        return changes;
     }
 
     /** It is made through that open file, or, -1, through none. */

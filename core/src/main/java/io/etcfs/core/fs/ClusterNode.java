@@ -28,6 +28,7 @@ import io.etcfs.core.space.Space;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreRoom;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.token.Blocked;
 import io.etcfs.core.token.Host;
@@ -103,6 +104,7 @@ public final class ClusterNode implements Operations {
             });
         });
         node = new Node(monitor, ports.store(), ports.device(), tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
+        waiting.storeTakesNothing(() -> space.storeRoom() == StoreRoom.NONE);
         openFiles = new OpenFiles(node);
         Namespace namespace = new Namespace(node, openFiles);
         names = new Names(node, openFiles, namespace);
@@ -394,6 +396,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public Attr setattr(Call call, long ino, Change change) throws FsException {
+        call.changes();
         call.through(change.handle());
         return change.size() != null ? bytes.setSize(call, ino, change) : names.setattr(call, ino, change);
     }
@@ -405,51 +408,63 @@ public final class ClusterNode implements Operations {
 
     @Override
     public Entry symlink(Call call, long parent, byte[] name, byte[] target) throws FsException {
+        call.changes();
         return names.symlink(call, parent, name, target);
     }
 
     @Override
     public Entry mknod(Call call, long parent, byte[] name, int mode, int umask, int rdev) throws FsException {
+        call.changes();
         return names.mknod(call, parent, name, mode, umask, rdev);
     }
 
     @Override
     public Entry mkdir(Call call, long parent, byte[] name, int mode, int umask) throws FsException {
+        call.changes();
         return names.mkdir(call, parent, name, mode, umask);
     }
 
     @Override
     public void unlink(Call call, long parent, byte[] name) throws FsException {
+        call.changes();
         names.unlink(call, parent, name);
     }
 
     @Override
     public void rmdir(Call call, long parent, byte[] name) throws FsException {
+        call.changes();
         names.rmdir(call, parent, name);
     }
 
     @Override
     public void rename(Call call, long parent, byte[] name, long newParent, byte[] newName, int flags) throws FsException {
+        call.changes();
         renames.rename(call, parent, name, newParent, newName, flags);
     }
 
     @Override
     public Entry link(Call call, long ino, long newParent, byte[] newName) throws FsException {
+        call.changes();
         return names.link(call, ino, newParent, newName);
     }
 
     @Override
     public Opened open(Call call, long ino, int flags, boolean killPrivileges) throws FsException {
+        if ((flags & Bytes.O_TRUNC) != 0) {
+            call.changes();
+        }
         return bytes.open(call, ino, flags, killPrivileges);
     }
 
     @Override
     public Created tmpfile(Call call, long parent, int mode, int umask, int flags) throws FsException {
+        call.changes();
         return names.tmpfile(call, parent, mode, umask, flags);
     }
 
     @Override
     public Created create(Call call, long parent, byte[] name, int mode, int umask, int flags) throws FsException {
+        call.changes();
         return names.create(call, parent, name, mode, umask, flags, bytes);
     }
 
@@ -463,6 +478,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public int write(Call call, long ino, long handle, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges) throws FsException {
+        call.changes();
         if (!fromPageCache) {
             // Write-back comes through whatever handle the kernel finds.
             call.through(handle);
@@ -534,6 +550,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void fsync(Call call, long ino, long handle, boolean dataOnly) throws FsException {
+        call.changes();
         call.through(handle);
         bytes.fsync(call, ino, dataOnly);
     }
@@ -562,6 +579,7 @@ public final class ClusterNode implements Operations {
     /** A directory's names are durable when everything done before is. */
     @Override
     public void fsyncdir(Call call, long ino, long handle, boolean dataOnly) throws FsException {
+        call.changes();
         push(call, settings.requestDeadlineNs());
         try {
             node.pipeline().flushDevice();
@@ -597,6 +615,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void setxattr(Call call, long ino, byte[] name, byte[] value, int flags) throws FsException {
+        call.changes();
         xattrs.setxattr(call, ino, name, value, flags);
     }
 
@@ -612,6 +631,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void removexattr(Call call, long ino, byte[] name) throws FsException {
+        call.changes();
         xattrs.removexattr(call, ino, name);
     }
 
@@ -623,6 +643,7 @@ public final class ClusterNode implements Operations {
 
     @Override
     public void fallocate(Call call, long ino, long handle, long offset, long length, int mode) throws FsException {
+        call.changes();
         call.through(handle);
         bytes.fallocate(call, ino, handle, offset, length, mode);
     }

@@ -145,7 +145,7 @@ final class Copies {
             try {
                 for (Extent e : from) {
                     long at = e.logicalBlock();
-                    for (Run run : node.space().allocate(e.length(), to.isEmpty() ? -1 : to.getLast().firstBlock() + to.getLast().length())) {
+                    for (Run run : node.space().allocateForCopy(e.length(), to.isEmpty() ? -1 : to.getLast().firstBlock() + to.getLast().length())) {
                         pieces.add(e.slice(at, at + run.length()));
                         to.add(run);
                         touched.add(new Extent(at, run.firstBlock(), run.length(), d.epoch, 0));

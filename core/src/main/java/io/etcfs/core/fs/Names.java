@@ -346,6 +346,7 @@ final class Names {
             if (i.nlink >= LINK_MAX) {
                 throw new FsException(Errno.EMLINK);
             }
+            node.space().requireStore();
             namespace.room(Namespace.ROOM);
             long nowNs = node.realtimeNs();
             Dirent e = namespace.newEntry(d, newName, ino, i.type(), v.home);

@@ -3,6 +3,7 @@ package io.etcfs.core.fs;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreRoom;
 import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 
@@ -16,14 +17,19 @@ final class Upkeep {
     private static final long PRUNE_NS = 100_000_000L;
     private static final long STATUS_NS = 5_000_000_000L;
     private static final long COMPACT_NS = 30_000_000_000L;
+    /** Where etcd has little room: what can go of its history goes soon. */
+    private static final long COMPACT_SOON_NS = 2_000_000_000L;
+    /** How often it is said again that etcd has no room. */
+    private static final long SAY_AGAIN_NS = 60_000_000_000L;
     private static final long REQUEST_NS = 3_000_000_000L;
-    /** What etcd has where it does not say (before 3.6) and was not told otherwise. */
-    private static final long DEFAULT_QUOTA = 2L << 30;
     private static final System.Logger LOG = System.getLogger(Upkeep.class.getName());
 
     private final Node node;
     private final Pruner pruner;
     private long compactTo;
+    private StoreRoom room = StoreRoom.ENOUGH;
+    private boolean halfFull;
+    private long saidNs = Long.MIN_VALUE / 2;
 
     /** @param maxCachedBytes of what is cached under tokens; the kernel may know an inode for each KiB of it */
     Upkeep(Node node, long maxCachedBytes) {
@@ -47,12 +53,15 @@ final class Upkeep {
             long now = node.monitor().nowNs();
             try {
                 node.tokens().clearSuspects();
-                if (now >= nextStatus) {
+                boolean refused = node.monitor().with(node.pipeline()::takeRefusedForSpace);
+                if (now >= nextStatus || refused || halfFull) {
                     nextStatus = now + STATUS_NS;
+                    StoreRoom before = room;
                     watchSize(node.store().status(REQUEST_NS));
+                    nextCompaction = before == StoreRoom.ENOUGH && room != before ? now : nextCompaction;
                 }
                 if (now >= nextCompaction) {
-                    nextCompaction = now + COMPACT_NS;
+                    nextCompaction = now + (room == StoreRoom.ENOUGH ? COMPACT_NS : COMPACT_SOON_NS);
                     compact();
                 }
             } catch (StoreUnavailableException | StoreRejectedException | DeviceException e) {
@@ -73,17 +82,30 @@ final class Upkeep {
     }
 
     private void watchSize(StoreStatus status) {
-        long quota = status.quotaBytes() > 0 ? status.quotaBytes() : DEFAULT_QUOTA;
-        boolean full = status.dbSizeBytes() >= quota / 10 * 8 && status.dbInUseBytes() >= quota / 10 * 7;
+        halfFull = status.dbSizeBytes() >= StoreRoom.quota(status) / 2;
+        StoreRoom now = StoreRoom.of(status);
+        if (now != room || now != StoreRoom.ENOUGH && node.monitor().nowNs() >= saidNs + SAY_AGAIN_NS) {
+            saidNs = node.monitor().nowNs();
+            say(now, status);
+        }
+        room = now;
         node.monitor().lock();
         try {
-            if (full != node.space().storeFull()) {
-                LOG.log(full ? System.Logger.Level.WARNING : System.Logger.Level.INFO, full ? "etcd is nearly full ({0} bytes of {1}): new files are refused, removing goes on"
-                        : "etcd has room again ({0} bytes of {1})", Long.toString(status.dbInUseBytes()), Long.toString(quota));
-            }
-            node.space().storeFull(full);
+            node.space().storeRoom(now);
+            node.monitor().changed();
         } finally {
             node.monitor().unlock();
+        }
+    }
+
+    private static void say(StoreRoom room, StoreStatus status) {
+        String sizes = status.dbSizeBytes() + " of " + StoreRoom.quota(status) + " bytes, " + status.dbInUseBytes() + " of them in use";
+        String remedy = StoreRoom.worthDefragmenting(status) ? "defragment its members one after the other (etcdctl defrag)" : "remove files, or raise its --quota-backend-bytes";
+        switch (room) {
+            case ENOUGH -> LOG.log(System.Logger.Level.INFO, "etcd has room again: {0}", sizes);
+            case LITTLE -> LOG.log(System.Logger.Level.WARNING, "etcd is nearly full ({0}): new files, blocks and attributes are refused with ENOSPC, all else goes on. To be done: {1}", sizes, remedy);
+            case NONE -> LOG.log(System.Logger.Level.ERROR, "etcd is full ({0}) and refuses every change, also those that remove something (alarm NOSPACE): nothing is published any more, "
+                    + "and what changes something fails with ENOSPC. To be done: {1}, then etcdctl alarm disarm", sizes, remedy);
         }
     }
 

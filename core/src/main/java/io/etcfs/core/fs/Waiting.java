@@ -10,6 +10,7 @@ import io.etcfs.core.token.Attempt;
 import io.etcfs.core.token.Blocked;
 import java.util.HashSet;
 import java.util.Set;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /**
@@ -19,12 +20,15 @@ import java.util.function.Consumer;
 final class Waiting {
     private static final long LOOK_NS = 100_000_000L;
     private static final long ASK_AGAIN_NS = 20_000_000L;
+    /** How long what can't go through before somebody has made room in etcd waits for that. */
+    private static final long FULL_NS = 1_000_000_000L;
 
     private final Monitor monitor;
     private final long deadlineNs;
     private final Consumer<Throwable> broken;
     /** Open files through which file locks were taken that are lost: their calls fail until they are closed. Monitor held. */
     private final Set<Long> unsound = new HashSet<>();
+    private BooleanSupplier storeTakesNothing = () -> false;
     private volatile boolean stopped;
 
     /** @param broken told of an operation that failed in a way that no operation may: it can have left half of a change. Monitor held */
@@ -32,6 +36,11 @@ final class Waiting {
         this.monitor = monitor;
         this.deadlineNs = deadlineNs;
         this.broken = broken;
+    }
+
+    /** @param full whether etcd is known to refuse all changes. Asked with the monitor held */
+    void storeTakesNothing(BooleanSupplier full) {
+        storeTakesNothing = full;
     }
 
     interface Body<R> {
@@ -161,6 +170,8 @@ final class Waiting {
                         if (held != NOTHING) {
                             monitor.changed();
                         }
+                    } else if (call.isChange() && storeTakesNothing.getAsBoolean() && now >= until - deadlineNs + FULL_NS) {
+                        throw new FsException(Errno.ENOSPC);
                     } else if (now >= until) {
                         throw new FsException(Errno.ETIMEDOUT);
                     }

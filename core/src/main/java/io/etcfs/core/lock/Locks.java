@@ -419,7 +419,7 @@ public final class Locks {
                     f.notCommitted();
                 }
             }
-            case Outcome.Unknown(String cause) -> {
+            case Outcome.Unknown(String cause, boolean noSpace) -> {
                 LOG.log(System.Logger.Level.DEBUG, "file locks of inode {0}: {1}", Long.toString(f.ino), cause);
                 f.unknown();
                 pause();

@@ -49,6 +49,8 @@ public final class Pipeline {
     static final int MAX_BATCH_BYTES = 900_000;
     static final long MAX_DIRTY_BYTES = 16L << 20;
     private static final long TXN_TIMEOUT_NS = 2_000_000_000L;
+    /** Between two tries at an etcd that is full. */
+    private static final long NO_SPACE_PAUSE_NS = 200_000_000L;
     private static final System.Logger LOG = System.getLogger(Pipeline.class.getName());
 
     private final Monitor monitor;
@@ -78,6 +80,7 @@ public final class Pipeline {
     private byte[] markerBefore;
     private boolean resurrecting;
     private boolean stopping;
+    private boolean refusedForSpace;
     private long batchesCommitted;
     private long operationsCommitted;
     private long blocksWritten;
@@ -254,6 +257,13 @@ public final class Pipeline {
         closed.add(open);
         open = new Batch(open.number + 1, monitor.nowNs());
         idle.wakeOne();
+    }
+
+    /** Whether etcd said that it is full since this was asked last. */
+    public boolean takeRefusedForSpace() {
+        boolean refused = refusedForSpace;
+        refusedForSpace = false;
+        return refused;
     }
 
     /** Woken whenever {@link #published} may have become true. */
@@ -470,7 +480,7 @@ public final class Pipeline {
                 switch (e.reason()) {
                     case NO_SPACE, UNAUTHENTICATED, LEASE_NOT_FOUND -> {
                         LOG.log(System.Logger.Level.WARNING, "etcd refuses batch {0}: {1}", batch.number, e.getMessage());
-                        outcome = new Outcome.Unknown(e.getMessage());
+                        outcome = new Outcome.Unknown(e.getMessage(), e.reason() == StoreRejectedException.Reason.NO_SPACE);
                         monitor.pause(500_000_000L);
                     }
                     case TOO_LARGE, COMPACTED, INVALID -> throw new NodeStoppedError("etcd refuses batch " + batch.number + " (" + txn.success().size() + " operations): " + e.getMessage());
@@ -509,14 +519,17 @@ public final class Pipeline {
                     }
                     throw new NodeStoppedError("the batch marker is not the one before batch " + batch.number + ": two processes run as node " + node);
                 }
-                case Outcome.Unknown(String cause) -> {
+                case Outcome.Unknown(String cause, boolean noSpace) -> {
                     LOG.log(System.Logger.Level.DEBUG, "batch {0}: unknown outcome: {1}", batch.number, cause);
                     boolean sameSession = monitor.with(() -> session.live() && session.revision() == sessionRevision && !resurrecting);
                     if (!sameSession) {
                         awaitNextSession(sessionRevision);
                         return false;
                     }
-                    monitor.pause(10_000_000L);
+                    if (noSpace) {
+                        monitor.with(() -> refusedForSpace = true);
+                    }
+                    monitor.pause(noSpace ? NO_SPACE_PAUSE_NS : 10_000_000L);
                     if (Fault.UNKNOWN_SETTLED_BY_READ.on() && !readsAs(marker)) {
                         monitor.with(() -> batch.riders.removeIf(r -> !r.sessionLost()));
                         return false;

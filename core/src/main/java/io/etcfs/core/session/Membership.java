@@ -98,7 +98,7 @@ final class Membership {
                 }
                 throw new StoreUnavailableException("the membership changed meanwhile");
             }
-            case Outcome.Unknown(String cause) -> throw new StoreUnavailableException("membership was not registered: " + cause);
+            case Outcome.Unknown(String cause, boolean noSpace) -> throw new StoreUnavailableException("membership was not registered: " + cause);
         }
     }
 

@@ -241,7 +241,7 @@ public final class Session {
                 store.revokeLease(lease.leaseId(), REQUEST_NS);
                 return false;
             }
-            case Outcome.Unknown(String cause) -> {
+            case Outcome.Unknown(String cause, boolean noSpace) -> {
                 RangeResult read = store.range(keys.session(node), null, 0, false, 0, REQUEST_NS);
                 if (read.only() == null || read.only().leaseId() != lease.leaseId()) {
                     store.revokeLease(lease.leaseId(), REQUEST_NS);

@@ -25,6 +25,7 @@ import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.RangeResult;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreRoom;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.Watch;
@@ -88,7 +89,7 @@ public final class Space {
     private final Monitor.Waiters sweeper;
     private boolean leaving;
     private boolean stopping;
-    private boolean storeFull;
+    private StoreRoom storeRoom = StoreRoom.ENOUGH;
     private Watch watch;
 
     public Space(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node, long arenaBlocks, long deviceBlocks) {
@@ -177,18 +178,18 @@ public final class Space {
 
     // ---- allocation, monitor held
 
-    /** Whether etcd has so little room left that nothing new is accepted. */
-    public boolean storeFull() {
-        return storeFull;
+    /** How much etcd can take, as far as known. */
+    public StoreRoom storeRoom() {
+        return storeRoom;
     }
 
-    public void storeFull(boolean full) {
-        storeFull = full;
+    public void storeRoom(StoreRoom room) {
+        storeRoom = room;
     }
 
     /** @throws FsException ENOSPC: etcd is nearly full; what removes and overwrites goes on */
     public void requireStore() throws FsException {
-        if (storeFull) {
+        if (storeRoom != StoreRoom.ENOUGH) {
             throw new FsException(Errno.ENOSPC);
         }
     }
@@ -202,6 +203,11 @@ public final class Space {
      */
     public List<Run> allocate(int wanted, long hintBlock) throws FsException {
         requireStore();
+        return allocateForCopy(wanted, hintBlock);
+    }
+
+    /** The same for blocks that take the place of others, which adds next to nothing to etcd: also where that has little room. */
+    public List<Run> allocateForCopy(int wanted, long hintBlock) throws FsException {
         List<Run> runs = arenas.allocate(wanted, hintBlock);
         if (!runs.isEmpty()) {
             return runs;
@@ -234,7 +240,7 @@ public final class Space {
 
     /** Blocks that {@link #allocate} can still give. */
     public long freeBlocks() {
-        return storeFull ? 0 : arenas.freeBlocks();
+        return storeRoom == StoreRoom.ENOUGH ? arenas.freeBlocks() : 0;
     }
 
     /** Blocks that were reserved and are not needed. */

@@ -7,9 +7,10 @@ import java.util.List;
  * @param revision    the store's
  * @param dbSizeBytes physical size of the answering member's database; {@code dbInUseBytes} without free pages
  * @param quotaBytes  the member's quota, 0 where it does not say
+ * @param noSpaceAlarm some member has raised the alarm NOSPACE
  * @param members     all that were asked
  */
-public record StoreStatus(long clusterId, long revision, long dbSizeBytes, long dbInUseBytes, long quotaBytes, List<Member> members) {
+public record StoreStatus(long clusterId, long revision, long dbSizeBytes, long dbInUseBytes, long quotaBytes, boolean noSpaceAlarm, List<Member> members) {
     /** {@code error} is null for a member that answered; the other fields are then its own. */
     public record Member(String endpoint, String version, long memberId, boolean leader, String error) {}
 }

@@ -307,7 +307,7 @@ final class Acquirer {
             return switch (asks.commit(new Txn(guard.compares(), ops, List.of()), Tokens.REQUEST_NS)) {
                 case Outcome.Committed(TxnResult r) -> new Wanted(records.seen(r, 1), false);
                 case Outcome.Conflict(TxnResult r) -> new Wanted(null, false);
-                case Outcome.Unknown(String cause) -> new Wanted(null, true);
+                case Outcome.Unknown(String cause, boolean noSpace) -> new Wanted(null, true);
             };
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.DEBUG, "want of {0} refused: {1}", res, e.getMessage());
@@ -378,7 +378,7 @@ final class Acquirer {
                     }
                     return new Asked(false, records.seen(r, 2));
                 }
-                case Outcome.Unknown(String cause) -> {
+                case Outcome.Unknown(String cause, boolean noSpace) -> {
                     return new Asked(false, null);
                 }
             }

@@ -152,7 +152,7 @@ final class Resurrection {
                         missing = still;
                         monitor.pause(100_000_000L);
                     }
-                    case Outcome.Unknown(String cause) -> monitor.pause(100_000_000L);
+                    case Outcome.Unknown(String cause, boolean noSpace) -> monitor.pause(100_000_000L);
                 }
             } catch (StoreRejectedException e) {
                 if (e.reason() == StoreRejectedException.Reason.LEASE_NOT_FOUND) {

@@ -41,13 +41,15 @@ public final class DevCluster implements AutoCloseable {
     private final int nodes;
     private final List<Fault> faults;
     private final String transport;
+    private final Map<String, String> settings;
     private final Thread hook = new Thread(this::down);
     private final Map<Integer, Long> pids = new LinkedHashMap<>();
     private final Map<Integer, Long> logSeen = new LinkedHashMap<>();
     private boolean broken;
 
-    private DevCluster(int nodes, String transport, List<Fault> faults) {
+    private DevCluster(int nodes, String transport, List<Fault> faults, Map<String, String> settings) {
         this.nodes = nodes;
+        this.settings = settings;
         this.faults = faults;
         this.transport = transport;
         this.state = STATES.resolve(PREFIX + ProcessHandle.current().pid() + "-" + NUMBER.incrementAndGet());
@@ -68,8 +70,17 @@ public final class DevCluster implements AutoCloseable {
     }
 
     static DevCluster up(int nodes, String transport, Fault... faults) {
+        return up(nodes, transport, Map.of(), faults);
+    }
+
+    /** @param settings of {@code ./dev up}: environment variables DEV_*, in the place of the usual ones */
+    public static DevCluster up(int nodes, Map<String, String> settings) {
+        return up(nodes, usualTransport(), settings);
+    }
+
+    private static DevCluster up(int nodes, String transport, Map<String, String> settings, Fault... faults) {
         removeLeftovers();
-        DevCluster cluster = new DevCluster(nodes, transport, List.of(faults));
+        DevCluster cluster = new DevCluster(nodes, transport, List.of(faults), settings);
         Runtime.getRuntime().addShutdownHook(cluster.hook);
         try {
             cluster.dev(UP_LIMIT, "up", Integer.toString(nodes));
@@ -204,6 +215,14 @@ public final class DevCluster implements AutoCloseable {
         return tryDev(DOWN_LIMIT, Stream.concat(Stream.of("ctl"), Stream.of(args)).toArray(String[]::new));
     }
 
+    /** However it ends; with the file as its standard input. */
+    public Result tryEtcdctl(Path input, String... args) {
+        String command = "exec \"$0\" etcd ctl \"$@\" <\"$INPUT\"";
+        Map<String, String> environment = new LinkedHashMap<>(environment(state, faults, "--transport " + transport, 20, settings));
+        environment.put("INPUT", input.toString());
+        return run(Stream.concat(Stream.of("bash", "-c", command, root.resolve("dev").toString()), Stream.of(args)).toList(), environment, DOWN_LIMIT);
+    }
+
     public String etcdctl(String... args) {
         return dev(DOWN_LIMIT, Stream.concat(Stream.of("etcd", "ctl"), Stream.of(args)).toArray(String[]::new));
     }
@@ -312,7 +331,7 @@ public final class DevCluster implements AutoCloseable {
         }
         Collections.reverse(inner);
         inner.forEach(point -> run(List.of("umount", "-l", point), Map.of(), Duration.ofSeconds(10)));
-        Result result = run(List.of(root.resolve("dev").toString(), "down"), environment(state, List.of(), "", broken ? 1 : 20), DOWN_LIMIT);
+        Result result = run(List.of(root.resolve("dev").toString(), "down"), environment(state, List.of(), "", broken ? 1 : 20, Map.of()), DOWN_LIMIT);
         if (result.code != 0) {
             System.err.println(result.output);
         }
@@ -355,20 +374,27 @@ public final class DevCluster implements AutoCloseable {
     private Result tryDev(Duration limit, String... args) {
         List<String> command = new ArrayList<>(List.of(root.resolve("dev").toString()));
         command.addAll(List.of(args));
-        return run(command, environment(state, faults, "--transport " + transport, 20), limit);
+        return run(command, environment(state, faults, "--transport " + transport, 20, settings), limit);
     }
 
-    private static Map<String, String> environment(Path state, List<Fault> faults, String mountArguments, int downLimitS) {
+    private static Map<String, String> environment(Path state, List<Fault> faults, String mountArguments, int downLimitS, Map<String, String> settings) {
         String options = faults.isEmpty() ? "" : "-Detcfs.faults=" + faults.stream().map(Fault::name).collect(Collectors.joining(","));
-        return Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", System.getProperty("etcfs.it.deviceSize", "1G"), "DEV_DOWN_LIMIT_S", Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options,
-                "DEV_MOUNT_ARGS", mountArguments);
+        Map<String, String> environment = new LinkedHashMap<>(Map.of("ETCFS_DEV_DIR", state.toString(), "DEV_SIZE", System.getProperty("etcfs.it.deviceSize", "1G"), "DEV_DOWN_LIMIT_S",
+                Integer.toString(downLimitS), "ETCFS_JAVA_OPTS", options, "DEV_MOUNT_ARGS", mountArguments));
+        environment.putAll(settings);
+        return environment;
+    }
+
+    /** What a node has logged. */
+    public String logOf(int node) {
+        return readString(log(node));
     }
 
     /** How a command ended. */
     public record Result(int code, String output, String error) {}
 
     /** Runs a command to its end or, after the limit, kills it. Its output goes to files, so that nothing it started holds us. */
-    static Result run(List<String> command, Map<String, String> environment, Duration limit) {
+    public static Result run(List<String> command, Map<String, String> environment, Duration limit) {
         File out = null;
         File err = null;
         try {

@@ -6,6 +6,7 @@ import io.etcfs.core.store.Key;
 import io.etcfs.core.store.LeaseBeat;
 import io.etcfs.core.store.LeaseGrant;
 import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.RangeResult;
 import io.etcfs.core.store.StoreRejectedException;
@@ -27,6 +28,7 @@ import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Stream;
 
 /**
  * An etcd cluster in memory with etcd's rules and no faults: every call is answered at once, at one point in time. Nodes of a test share one, each through
@@ -43,7 +45,7 @@ public final class MemoryStore implements MetadataStore {
      * @param maxRequestBytes      size of a request ({@code --max-request-bytes})
      * @param minLeaseTtlSeconds   shorter leases are granted with this time to live; follows from the election timeout
      * @param leaseExpiryLateNs    how long after its end a lease's keys go; etcd is never early and up to a second late
-     * @param quotaBytes           reported by {@link #status}, not enforced
+     * @param quotaBytes           reported by {@link #status}; full is what {@link #database} says
      */
     public record Settings(int maxTxnOps, long maxRequestBytes, long minLeaseTtlSeconds, long leaseExpiryLateNs, long quotaBytes) {
         public static final Settings DEFAULT = new Settings(128, 1536 << 10, 2, 0, 2L << 30);
@@ -51,6 +53,7 @@ public final class MemoryStore implements MetadataStore {
 
     private static final long CLUSTER_ID = 0xe7cf5;
     private static final long FIRST_LEASE_ID = 0x1000;
+    private static final String NO_SPACE = "etcdserver: mvcc: database space exceeded";
 
     private static final class Lease {
         final long id;
@@ -77,6 +80,9 @@ public final class MemoryStore implements MetadataStore {
     private long watchesMade;
     private boolean leaseThreadRuns;
     private boolean watchesHeld;
+    private long dbSizeBytes;
+    private long dbInUseBytes;
+    private boolean noSpaceAlarm;
     private boolean closed;
 
     public MemoryStore(Clock clock, Tasks tasks) {
@@ -94,11 +100,30 @@ public final class MemoryStore implements MetadataStore {
         lock.lock();
         try {
             TxnChecks.check(txn, settings.maxTxnOps, settings.maxRequestBytes);
+            if (noSpaceAlarm && puts(txn)) {
+                return new Outcome.Unknown(NO_SPACE, true);
+            }
             endLeases();
             KeySpace.Applied applied = keys.apply(txn, leases::containsKey);
             attachLeases(applied.events());
             deliver(applied.events());
             return applied.result().succeeded() ? new Outcome.Committed(applied.result()) : new Outcome.Conflict(applied.result());
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private static boolean puts(Txn txn) {
+        return Stream.concat(txn.success().stream(), txn.failure().stream()).anyMatch(op -> op instanceof Op.Put || op instanceof Op.Nested(Txn nested) && puts(nested));
+    }
+
+    /** What {@link #status} tells of the database. With the alarm, transactions that put something and new leases are refused, until it is disarmed. */
+    public void database(long sizeBytes, long inUseBytes, boolean noSpace) {
+        lock.lock();
+        try {
+            dbSizeBytes = sizeBytes;
+            dbInUseBytes = inUseBytes;
+            noSpaceAlarm = noSpace;
         } finally {
             lock.unlock();
         }
@@ -117,9 +142,12 @@ public final class MemoryStore implements MetadataStore {
     }
 
     @Override
-    public LeaseGrant grantLease(long ttlSeconds, long timeoutNs) {
+    public LeaseGrant grantLease(long ttlSeconds, long timeoutNs) throws StoreUnavailableException {
         lock.lock();
         try {
+            if (noSpaceAlarm) {
+                throw new StoreUnavailableException(NO_SPACE);
+            }
             Lease lease = new Lease(FIRST_LEASE_ID + leasesGranted++, Math.max(ttlSeconds, settings.minLeaseTtlSeconds));
             long nowNs = clock.nowNs();
             lease.endsAtNs = nowNs + lease.ttlSeconds * 1_000_000_000L;
@@ -187,7 +215,7 @@ public final class MemoryStore implements MetadataStore {
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
         lock.lock();
         try {
-            return new StoreStatus(CLUSTER_ID, keys.revision(), 0, 0, settings.quotaBytes,
+            return new StoreStatus(CLUSTER_ID, keys.revision(), dbSizeBytes, dbInUseBytes, settings.quotaBytes, noSpaceAlarm,
                 List.of(new StoreStatus.Member("memory", "3.6.16", 1, true, null)));
         } finally {
             lock.unlock();
