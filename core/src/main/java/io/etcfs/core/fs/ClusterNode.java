@@ -104,6 +104,7 @@ public final class ClusterNode implements Operations {
             });
         });
         node = new Node(monitor, ports.store(), ports.device(), tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
+        waiting.reading(tokens::lastPageNs);
         waiting.storeTakesNothing(() -> space.storeRoom() == StoreRoom.NONE);
         openFiles = new OpenFiles(node);
         Namespace namespace = new Namespace(node, openFiles);

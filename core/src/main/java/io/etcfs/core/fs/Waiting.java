@@ -12,6 +12,7 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
 
 /**
  * How an operation waits: it is tried under the monitor, and tried again from its beginning after a change, until it goes through, its caller is dying or its
@@ -22,6 +23,8 @@ final class Waiting {
     private static final long ASK_AGAIN_NS = 20_000_000L;
     /** How long what can't go through before somebody has made room in etcd waits for that. */
     private static final long FULL_NS = 1_000_000_000L;
+    /** A directory is being read while no more than this is between two pages: nothing has gone wrong, it is only large. */
+    private static final long PAGE_NS = 2_000_000_000L;
 
     private final Monitor monitor;
     private final long deadlineNs;
@@ -29,6 +32,7 @@ final class Waiting {
     /** Open files through which file locks were taken that are lost: their calls fail until they are closed. Monitor held. */
     private final Set<Long> unsound = new HashSet<>();
     private BooleanSupplier storeTakesNothing = () -> false;
+    private LongSupplier lastPageNs = () -> Long.MIN_VALUE / 2;
     private volatile boolean stopped;
 
     /** @param broken told of an operation that failed in a way that no operation may: it can have left half of a change. Monitor held */
@@ -41,6 +45,11 @@ final class Waiting {
     /** @param full whether etcd is known to refuse all changes. Asked with the monitor held */
     void storeTakesNothing(BooleanSupplier full) {
         storeTakesNothing = full;
+    }
+
+    /** @param lastPageNs when a page of a directory that is being read came last (ns of the clock) */
+    void reading(LongSupplier lastPageNs) {
+        this.lastPageNs = lastPageNs;
     }
 
     interface Body<R> {
@@ -172,11 +181,11 @@ final class Waiting {
                         }
                     } else if (call.isChange() && storeTakesNothing.getAsBoolean() && now >= until - deadlineNs + FULL_NS) {
                         throw new FsException(Errno.ENOSPC);
-                    } else if (now >= until) {
+                    } else if (now >= until && now >= lastPageNs.getAsLong() + PAGE_NS) {
                         throw new FsException(Errno.ETIMEDOUT);
                     }
                     try {
-                        blocked.await(monitor, Math.min(until, now + LOOK_NS));
+                        blocked.await(monitor, now < until ? Math.min(until, now + LOOK_NS) : now + LOOK_NS);
                     } catch (InterruptedException e) {
                         Thread.currentThread().interrupt();
                         throw new FsException(Errno.EINTR);

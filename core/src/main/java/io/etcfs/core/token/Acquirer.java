@@ -458,7 +458,7 @@ final class Acquirer {
             acquires++;
             if (contents != null) {
                 d.clearContents();
-                contents.entries().forEach(e -> d.entries.put(e.hash(), e));
+                d.entries.putAll(contents.entries());
                 contents.inodes().forEach(i -> {
                     d.inodes.put(i.ino, i);
                     d.countExtents(i);

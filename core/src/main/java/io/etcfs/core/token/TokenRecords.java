@@ -27,6 +27,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.TreeSet;
 
 /** What etcd has of a token, and of the domain that it covers: read, and decoded. Without the monitor. */
@@ -42,6 +44,8 @@ final class TokenRecords {
     private final Convoy looks;
     private final Keys keys;
     private final EndedSessions endedSessions;
+    /** When a page of what a token covers came last. */
+    private volatile long lastPageNs = Long.MIN_VALUE / 2;
 
     TokenRecords(Parts parts) {
         this.monitor = parts.monitor();
@@ -130,18 +134,23 @@ final class TokenRecords {
         return ops;
     }
 
-    record Contents(List<Dirent> entries, List<Inode> inodes, Map<Long, Long> remainders) {}
+    /** @param entries by hash: in the order in which they are kept, so that a million can be taken over at once */
+    record Contents(SortedMap<Long, Dirent> entries, List<Inode> inodes, Map<Long, Long> remainders) {}
+
+    long lastPageNs() {
+        return lastPageNs;
+    }
 
     /** Decodes what the transaction read, and reads on where the answer was cut. The token is ours: nothing changes meanwhile. */
     Contents contents(long res, TxnResult r, int at) {
-        List<Dirent> entries = new ArrayList<>();
+        SortedMap<Long, Dirent> entries = new TreeMap<>();
         List<Inode> inodes = new ArrayList<>();
         Map<Long, Long> remainders = new HashMap<>();
         try {
             readOn(r.ranged(at + 2), keys.direntsOf(res), r.revision(), kv -> {
                 Keys.DirentKey k = keys.parseDirent(kv.key());
                 io.etcfs.core.record.proto.Dirent v = io.etcfs.core.record.proto.Dirent.parseFrom(kv.value());
-                entries.add(new Dirent(k.name(), k.hash(), v.getInode(), v.getType(), v.getHome(), 0));
+                entries.put(k.hash(), new Dirent(k.name(), k.hash(), v.getInode(), v.getType(), v.getHome(), 0));
             });
             readOn(r.ranged(at + 3), keys.inodesOf(res), r.revision(), kv -> {
                 Keys.InodeKey k = keys.parseInode(kv.key());
@@ -179,6 +188,7 @@ final class TokenRecords {
                     RangeResult read = store.range(from, prefix.prefixEnd(), size, false, revision, Tokens.REQUEST_NS);
                     page = read.keyValues();
                     more = read.more();
+                    lastPageNs = monitor.nowNs();
                 } catch (StoreUnavailableException e) {
                     // Too much for the time there is, perhaps.
                     size = Math.max(SMALL_PAGE, size / 2);

@@ -162,6 +162,11 @@ public final class Tokens {
 
     public record Counters(int held, long acquires, long recalls, long trimmed, long cachedBytes) {}
 
+    /** When a page of a directory that is being read came last (ns of the clock): large ones take longer than an operation waits for an answer. */
+    public long lastPageNs() {
+        return records.lastPageNs();
+    }
+
     public Counters counters() {
         int held = 0;
         long cached = 0;

@@ -24,6 +24,8 @@ final class HookedStore implements MetadataStore {
     volatile Hook hook = txn -> null;
     /** Nothing gets through: requests take a while and have no answer. */
     volatile boolean cut;
+    /** Each range takes that much longer, ms. */
+    volatile long rangeDelayMs;
 
     HookedStore(MetadataStore shared) {
         this.shared = shared;
@@ -32,7 +34,7 @@ final class HookedStore implements MetadataStore {
     @Override
     public Outcome commit(Txn txn, long timeoutNs) throws StoreRejectedException {
         if (cut) {
-            sleep();
+            sleep(100);
             return new Outcome.Unknown("cut off");
         }
         Outcome o = hook.commit(txn);
@@ -42,6 +44,7 @@ final class HookedStore implements MetadataStore {
     @Override
     public RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
         reach();
+        sleep(rangeDelayMs);
         return shared.range(key, end, limit, keysOnly, atRevision, timeoutNs);
     }
 
@@ -82,14 +85,14 @@ final class HookedStore implements MetadataStore {
 
     private void reach() throws StoreUnavailableException {
         if (cut) {
-            sleep();
+            sleep(100);
             throw new StoreUnavailableException("cut off");
         }
     }
 
-    private static void sleep() {
+    private static void sleep(long ms) {
         try {
-            Thread.sleep(100);
+            Thread.sleep(ms);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }

@@ -181,6 +181,25 @@ class LateAndLargeTest {
         assertEquals(1, b.stat("/d/f12999").nlink());
     }
 
+    /** It is only large: nobody is told that etcd does not answer. */
+    @Test
+    void aDirectoryThatTakesLongerThanAnOperationWaitsIsReadAllTheSame() throws Exception {
+        a.mkdir("/d");
+        long d = n1.lookup(call(), 1, "d".getBytes()).ino();
+        for (int i = 0; i < 13_000; i++) {
+            n1.mknod(call(), d, ("f" + i).getBytes(), 0100644, 0, 0);
+        }
+        HookedStore slow = new HookedStore(cluster.store);
+        cluster.requestDeadlineNs = SECOND;
+        TestClient b = new TestClient(cluster.start("n2", slow));
+        slow.rangeDelayMs = 700;
+        long begin = System.nanoTime();
+        assertEquals(1, b.stat("/d/f12999").nlink());
+        assertTrue(System.nanoTime() - begin > 2 * SECOND);
+        slow.rangeDelayMs = 0;
+        assertEquals(13_000, b.list("/d").size());
+    }
+
     @Test
     void aDirectoryWithManyOpenFilesIsGivenUp() throws Exception {
         a.mkdir("/d");
