@@ -56,7 +56,7 @@ test_modules() { # TIER MAVEN_ARGS...
       suites) need_long_suites ;;
       *)
         need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
-          losetup:mount python3:python3 tar:tar ping_pong:ctdb
+          losetup:mount python3:python3 tar:tar mkfs.ext4:e2fsprogs ping_pong:ctdb
         need_suites ;;
     esac
     build
