@@ -5,14 +5,15 @@ test_command() {
   local tier=${1:-all} models=fast status=0
   case $tier:${2:-} in
     spec:all) models=all; shift ;;
-    exercise:*) shift; long_test exercise "$@"; return ;;
+    exercise:*) shift; long_test exercise exercise "$@"; return ;;
+    fuzz:*) shift; long_test fuzz faults "$@"; return ;;
   esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
   case $tier in
     all|unit|sim|it|spec) ;;
     suites) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, exercise" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, exercise, fuzz" ;;
   esac
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   case $tier in
@@ -30,15 +31,15 @@ test_command() {
 }
 
 # Tests of one package of `it` for as long as one likes.
-long_test() { # NAME [SECONDS] [SEED]
-  local name=$1 seconds=${2:-60} seed=${3:-$RANDOM} status=0
-  [ $# -le 3 ] || usage_error "test $name takes seconds and a seed, got '$4' as well"
+long_test() { # NAME PACKAGE [SECONDS] [SEED]
+  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM} status=0
+  [ $# -le 4 ] || usage_error "test $name takes seconds and a seed, got '$5' as well"
   [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]] || usage_error "test $name: '$seconds' is not a number of seconds"
   [[ $seed =~ ^[0-9]{1,15}$ ]] || usage_error "test $name: '$seed' is not a seed"
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   say "seed $seed"
-  test_modules "$name" -pl it -am "-Dtest=io.etcfs.it.$name.**" -Dsurefire.failIfNoSpecifiedTests=false \
-    "-Detcfs.it.$name.seconds=$seconds" "-Detcfs.it.$name.seed=$seed" || status=1
+  test_modules "$name" -pl it -am "-Dtest=io.etcfs.it.$package.**" -Dsurefire.failIfNoSpecifiedTests=false \
+    "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed" || status=1
   summarize_tests || status=1
   return $status
 }

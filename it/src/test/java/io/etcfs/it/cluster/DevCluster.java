@@ -44,6 +44,8 @@ public final class DevCluster implements AutoCloseable {
     private final Map<String, String> settings;
     private final Thread hook = new Thread(this::down);
     private final Map<Integer, Long> pids = new LinkedHashMap<>();
+    /** Nodes that reach etcd by something that stands between. */
+    private final Map<Integer, String> endpoints = new LinkedHashMap<>();
     private final Map<Integer, Long> logSeen = new LinkedHashMap<>();
     private boolean broken;
 
@@ -164,8 +166,26 @@ public final class DevCluster implements AutoCloseable {
 
     /** Mounts a node again, whose daemon is gone. */
     public void remount(int node) {
-        dev(UP_LIMIT, "mount", "n" + node);
+        answered("dev mount n" + node, tryDev(endpoints.containsKey(node) ? Map.of("DEV_MOUNT_ETCD", endpoints.get(node)) : Map.of(), UP_LIMIT, "mount", "n" + node));
         pids.put(node, Long.parseLong(dev(DOWN_LIMIT, "pid", "n" + node).strip()));
+    }
+
+    /** From its next mount on the node reaches etcd by this endpoint only. */
+    public void reachEtcdBy(int node, String endpoint) {
+        endpoints.put(node, endpoint);
+    }
+
+    /** Unmounts a node, which leaves in order. Who has something open there makes it fail. */
+    public Result leave(int node) {
+        return tryDev(DOWN_LIMIT, "umount", "n" + node);
+    }
+
+    public boolean isServing(int node) {
+        return isAlive(pid(node));
+    }
+
+    public String etcdEndpoint() {
+        return dev(DOWN_LIMIT, "etcd", "endpoints").strip();
     }
 
     /** Kills all members of etcd (SIGKILL). */
@@ -316,7 +336,7 @@ public final class DevCluster implements AutoCloseable {
 
     private static void down(Path root, Path state, boolean broken) {
         // A test may have left daemons stopped and mounts inside the mounts.
-        for (String pidFile : List.of("nodes/n1/pid", "nodes/n2/pid", "etcd/e1/pid")) {
+        for (String pidFile : List.of("nodes/n1/pid", "nodes/n2/pid", "nodes/n3/pid", "etcd/e1/pid")) {
             String pid = readString(state.resolve(pidFile)).strip();
             if (!pid.isEmpty() && readString(Path.of("/proc", pid, "cmdline")).contains(state.toString())) {
                 signal("CONT", Long.parseLong(pid));
@@ -372,9 +392,15 @@ public final class DevCluster implements AutoCloseable {
     }
 
     private Result tryDev(Duration limit, String... args) {
+        return tryDev(Map.of(), limit, args);
+    }
+
+    private Result tryDev(Map<String, String> more, Duration limit, String... args) {
         List<String> command = new ArrayList<>(List.of(root.resolve("dev").toString()));
         command.addAll(List.of(args));
-        return run(command, environment(state, faults, "--transport " + transport, 20, settings), limit);
+        Map<String, String> environment = new LinkedHashMap<>(environment(state, faults, "--transport " + transport, 20, settings));
+        environment.putAll(more);
+        return run(command, environment, limit);
     }
 
     private static Map<String, String> environment(Path state, List<Fault> faults, String mountArguments, int downLimitS, Map<String, String> settings) {
