@@ -127,6 +127,7 @@ public final class Checker {
             case "orphan:" -> state.orphan(kv);
             case "arena:" -> space.arena(kv);
             case "free_arena:" -> space.freeArena(kv);
+            case "arena_want:" -> nodes.arenaWant(kv);
             case "blocks:" -> space.blocks(kv);
             case "unfree:" -> space.unfree(kv);
             case "flock:" -> fileLocks.record(kv);

@@ -2,6 +2,7 @@ package io.etcfs.core.check;
 
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.ArenaWant;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Departed;
 import io.etcfs.core.record.proto.FenceClaim;
@@ -52,6 +53,14 @@ final class NodeCheck {
         Session session = Session.parseFrom(kv.value());
         if (kv.leaseId() == 0 || session.getLease() != kv.leaseId()) {
             findings.add(Kind.NODE_LEASE, "it names lease " + Long.toHexString(session.getLease()) + " and is on " + (kv.leaseId() == 0 ? "none" : Long.toHexString(kv.leaseId())), kv.key());
+        }
+    }
+
+    void arenaWant(KeyValue kv) throws InvalidProtocolBufferException {
+        keys.parseNode(kv.key());
+        ArenaWant.parseFrom(kv.value());
+        if (kv.leaseId() == 0) {
+            findings.add(Kind.NODE_LEASE, "it is on no lease and would stay for ever", kv.key());
         }
     }
 

@@ -55,6 +55,10 @@ public enum Fault {
     ADOPTED_AS_IT_IS,
     /** Publishing goes on under a new session before the tokens are back. */
     PUBLISHED_BEFORE_TAKEN_BACK,
+    /** An arena is given to another node while blocks of it are handed out, or freed and not published. */
+    ARENA_GIVEN_IN_USE,
+    /** An arena that was given away is taken for one's own where a read that was begun before still shows it. */
+    GIVEN_ARENA_READ_LATE,
     /** A freed block is handed out before its batch has committed. */
     FREED_BLOCK_AT_ONCE,
     /** A batch is published before its bytes are on the device. */

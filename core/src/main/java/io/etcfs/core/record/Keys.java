@@ -30,6 +30,7 @@ public final class Keys {
     private final byte[] xattr;
     private final byte[] arena;
     private final byte[] freeArena;
+    private final byte[] arenaWant;
     private final byte[] blocks;
     private final byte[] unfree;
     private final byte[] remainder;
@@ -60,6 +61,7 @@ public final class Keys {
         xattr = kind("xattr:");
         arena = kind("arena:");
         freeArena = kind("free_arena:");
+        arenaWant = kind("arena_want:");
         blocks = kind("blocks:");
         unfree = kind("unfree:");
         remainder = kind("remainder:");
@@ -210,6 +212,15 @@ public final class Keys {
 
     public Key freeArenas() {
         return Key.of(freeArena);
+    }
+
+    /** What a node that finds no room asks of another. */
+    public Key arenaWant(String node) {
+        return node(arenaWant, node);
+    }
+
+    public Key arenaWants() {
+        return Key.of(arenaWant);
     }
 
     public Key blocks(long arena, int segment) {
@@ -597,7 +608,7 @@ public final class Keys {
 
     /** The node of a {@code membership:}, {@code session:}, {@code gen:}, {@code batch:}, {@code departed:} or {@code fence_...:} key. */
     public NodeKey parseNode(Key key) {
-        for (byte[] head : new byte[][] {membership, session, generation, batch, departed, fencePending, fenceClaim, fenceDone}) {
+        for (byte[] head : new byte[][] {membership, session, generation, batch, departed, fencePending, fenceClaim, fenceDone, arenaWant}) {
             if (startsWith(key.bytes(), head)) {
                 Reader r = new Reader(key, head);
                 String node = r.node();

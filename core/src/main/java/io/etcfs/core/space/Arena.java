@@ -45,6 +45,7 @@ public final class Arena {
     private int freeBlocks;
     private int journalFreeBlocks;
     private int cursor;
+    private boolean closed;
 
     /**
      * An arena in which every block is free that can be.
@@ -150,7 +151,7 @@ public final class Arena {
         if (wanted <= 0) {
             throw new IllegalArgumentException(wanted + " blocks wanted");
         }
-        if (freeBlocks == 0) {
+        if (freeBlocks() == 0) {
             return null;
         }
         int start = Rare.BLOCKS_REUSED_FIRST.on() ? 0 : hintBlock < 0 ? cursor : index(hintBlock);
@@ -231,7 +232,21 @@ public final class Arena {
 
     /** Blocks that can be handed out. */
     public int freeBlocks() {
-        return freeBlocks;
+        return closed ? 0 : freeBlocks;
+    }
+
+    /** While it is closed no block of it is handed out, and nobody should begin to free any in it: so it becomes {@link #isQuiet quiet}. */
+    void closed(boolean now) {
+        closed = now;
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    /** Whether every block that is reserved is referenced: nobody is about to publish or to hand out any, and the journal says all. */
+    boolean isQuiet() {
+        return freeBlocks == journalFreeBlocks;
     }
 
     /** Usable blocks that no extent refers to in this node's view. */

@@ -142,6 +142,26 @@ public final class Arenas {
         return longest;
     }
 
+    /**
+     * The arena to give away to a node that has no room: the one with most free blocks, but the one that we are taking blocks from only if no other
+     * has any. Null: no block is free.
+     */
+    Arena mostFree() {
+        Arena most = null;
+        for (Arena arena : arenas.values()) {
+            if (arena.freeBlocks() > 0 && (most == null || most.id() == current || arena.id() != current && arena.freeBlocks() > most.freeBlocks())) {
+                most = arena;
+            }
+        }
+        return most;
+    }
+
+    /** Whether its blocks are freed by itself: it is ours, and not about to be given away. */
+    boolean freesIn(long deviceBlock) {
+        Arena arena = owning(deviceBlock);
+        return arena != null && !arena.isClosed();
+    }
+
     /** As {@link Arena#reference}. */
     public void reference(Run run) {
         Arena arena = ours(run);

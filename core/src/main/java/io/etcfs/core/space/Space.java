@@ -59,6 +59,8 @@ public final class Space {
     /** How long the freeing of files and ends of files that is under way here is waited for before it is said that there is no room. */
     private static final long FREEING_NS = 2_000_000_000L;
     private static final long LOOK_NS = 10_000_000L;
+    /** For so long other nodes are asked for an arena, where some say that they have free blocks. */
+    private static final long ASK_NS = 3_000_000_000L;
     private static final System.Logger LOG = System.getLogger(Space.class.getName());
 
     private final Monitor monitor;
@@ -70,6 +72,7 @@ public final class Space {
     private final String node;
     private final EndedSessions endedSessions;
     private final Arenas arenas;
+    private final ArenaWants wants;
     private final long arenaBlocks;
     private final long deviceBlocks;
     /** Records that are in a batch which is not committed, and those whose batch committed since the present sweep began: it may still see them. */
@@ -104,6 +107,7 @@ public final class Space {
         this.deviceBlocks = deviceBlocks;
         this.endedSessions = new EndedSessions(store, keys);
         this.arenas = new Arenas(arenaBlocks, deviceBlocks);
+        this.wants = new ArenaWants(monitor, store, session, pipeline, keys, node, arenas);
         this.sweeper = monitor.new Waiters();
     }
 
@@ -132,12 +136,14 @@ public final class Space {
             }
         });
         tasks.start("unfree", this::sweepForever);
+        wants.start(tasks);
     }
 
     public void stop() {
         monitor.lock();
         try {
             stopping = true;
+            wants.stop();
             sweeper.wake();
             monitor.changed();
         } finally {
@@ -146,17 +152,20 @@ public final class Space {
         if (watch != null) {
             watch.close();
         }
+        wants.close();
     }
 
     private void loadOwnArenas() throws StoreUnavailableException, StoreRejectedException {
+        long reading = monitor.with(wants::beginReading);
         RangeResult owned = store.range(keys.arenasOf(node), keys.arenasOf(node).prefixEnd(), 0, false, 0, REQUEST_NS);
         for (KeyValue kv : owned.keyValues()) {
-            load(keys.parseArena(kv.key()).id());
+            load(keys.parseArena(kv.key()).id(), reading);
         }
     }
 
-    private void load(long id) throws StoreUnavailableException, StoreRejectedException {
-        if (monitor.with(() -> arenas.get(id) != null)) {
+    /** @param reading that which showed the arena as ours, or {@link Long#MAX_VALUE}: it was just claimed */
+    private void load(long id, long reading) throws StoreUnavailableException, StoreRejectedException {
+        if (monitor.with(() -> arenas.get(id) != null || wants.wasGiven(id, reading))) {
             return;
         }
         Arena arena = arenas.newArena(id);
@@ -165,8 +174,9 @@ public final class Space {
         }
         monitor.lock();
         try {
-            if (arenas.get(id) == null) {
+            if (arenas.get(id) == null && !wants.wasGiven(id, reading)) {
                 arenas.add(arena);
+                wants.taken();
                 sweepWanted = true;
                 sweeper.wake();
             }
@@ -260,7 +270,7 @@ public final class Space {
         for (Extent e : extents) {
             for (Run run : arenas.split(new Run(e.deviceBlock(), e.length()))) {
                 pipeline.dirty().forget(run.firstBlock(), run.length(), pipeline.openNumber());
-                if (arenas.owning(run.firstBlock()) != null && suspects.isEmpty()) {
+                if (arenas.freesIn(run.firstBlock()) && suspects.isEmpty()) {
                     arenas.dereference(run);
                     own.add(run);
                 } else {
@@ -332,6 +342,8 @@ public final class Space {
         boolean got = false;
         boolean noneLeft = false;
         long begunNs = monitor.nowNs();
+        Set<String> asked = new HashSet<>();
+        long askUntil = monitor.nowNs() + ASK_NS;
         try {
             while (!got && !monitor.with(() -> stopping)) {
                 int before = monitor.with(() -> arenas.all().size());
@@ -346,6 +358,9 @@ public final class Space {
                 }
                 long id = claimOne(guard);
                 if (id == NONE_LEFT) {
+                    if (monitor.nowNs() < askUntil && wants.askNext(asked)) {
+                        continue;
+                    }
                     noneLeft = monitor.with(() -> nothingComesBack(begunNs));
                     if (noneLeft) {
                         break;
@@ -354,7 +369,7 @@ public final class Space {
                     continue;
                 }
                 if (id >= 0) {
-                    load(id);
+                    load(id, Long.MAX_VALUE);
                     got = true;
                 } else {
                     monitor.clock().sleep(10_000_000L);
@@ -508,7 +523,7 @@ public final class Space {
             KeyValue free = store.range(keys.freeArena(id), null, 0, false, 0, REQUEST_NS).only();
             List<Compare> guard = monitor.with(() -> stopping || leaving || !session.trusted() ? null : session.guard().compares());
             if (free != null && guard != null && claimGivenBack(guard, free)) {
-                load(id);
+                load(id, Long.MAX_VALUE);
             }
         }
     }
@@ -519,7 +534,8 @@ public final class Space {
             while (!stopping && (!session.trusted() || !pipeline.room(8 + record.getRunsCount()))) {
                 monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
             }
-            if (stopping || leaving || unfreed.contains(key) || !unfreeing.add(key)) {
+            // Who gets an arena that is being given away sees to it.
+            if (stopping || leaving || unfreed.contains(key) || record.getRunsList().stream().anyMatch(r -> !arenas.freesIn(r.getDeviceBlock())) || !unfreeing.add(key)) {
                 return;
             }
             List<Run> runs = new ArrayList<>();

@@ -284,7 +284,8 @@ final class Reference {
                 if (op.error == null) {
                     yield n != null && !n.directory ? effect(op) : null;
                 }
-                yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
+                // Whether there may be no room is the world's to say.
+                yield op.refused(Errno.ENOSPC) || op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
             }
             case FSYNC, CLOSE -> op.error == null ? this : null;
         };

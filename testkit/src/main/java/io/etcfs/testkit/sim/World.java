@@ -47,6 +47,8 @@ import java.util.stream.Collectors;
 public final class World {
     static final String NAME = "sim";
     private static final long DEVICE_BYTES = 256L << 20;
+    /** One arena, that goes to whoever wants to write. */
+    private static final long SMALL_DEVICE_BYTES = 16L << 20;
     private static final long MS = 1_000_000L;
     private static final long PATIENCE_NS = 300_000 * MS;
     /** An operation that was called in an outage may end 20 s after that, and be one that waited behind another. */
@@ -144,11 +146,13 @@ public final class World {
         long leasesLateNs = weather.has(Weather.Kind.LATE_LEASES) ? random.nextLong(1_000 * MS) : 0;
         MemoryStore.Settings d = MemoryStore.Settings.DEFAULT;
         this.store = new MemoryStore(etcd, etcd, new MemoryStore.Settings(d.maxTxnOps(), d.maxRequestBytes(), d.minLeaseTtlSeconds(), leasesLateNs, d.quotaBytes()));
-        this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), DEVICE_BYTES);
+        // Drawn apart, as with locks.
+        long deviceBytes = new Random(plan.seed ^ 0xa7e4a).nextInt(5) == 0 ? SMALL_DEVICE_BYTES : DEVICE_BYTES;
+        this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), deviceBytes);
         this.fencer = new SimFencer(scheduler, store, new Random(plan.seed ^ 0xfe9ce));
         this.rules = new Rules(keys, disk, fencer, () -> calls, this::broken);
         this.programs = new SimProcess(scheduler, "programs", 0);
-        this.superblock = TestCluster.superblock(NAME, DEVICE_BYTES);
+        this.superblock = TestCluster.superblock(NAME, deviceBytes);
         this.locks = new LockBook(store, keys);
         this.locking = new Random(plan.seed ^ 0x10c5).nextInt(3) == 0;
         this.extras = new Random(plan.seed ^ 0xac1).nextInt(3) == 0;
@@ -204,6 +208,9 @@ public final class World {
         }
         if (op.error == Errno.EIO && !rules.lostSession(op.process.substring(0, op.process.indexOf('.')))) {
             brokenBy("an error of a node that never lost a session, on a device that does not fail: " + op);
+        }
+        if (op.error == Errno.ENOSPC && scheduler.nowNs() > troubleUntilNs + patienceAfterNs() && machines.stream().allMatch(Machine::up)) {
+            broken = "there is room, and nobody is away who has it: " + op;
         }
         tell(op.toString());
         Countdown countdown = afterOperations.get(op.process.substring(0, op.process.indexOf('.')));

@@ -1,0 +1,182 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.Errno;
+import io.etcfs.core.fs.FsException;
+import io.etcfs.core.record.Keys;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Nobody gets ENOSPC while blocks are free in another node's arenas. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ArenaWantsTest {
+    private static final int MIB = 1 << 20;
+    private static final int DEVICE_MIB = 64;
+    /** What may be left: blocks that wait for a batch, and the label. */
+    private static final int LEFT_MIB = 2;
+
+    private TestCluster cluster;
+    private ClusterNode n1;
+    private ClusterNode n2;
+    private TestClient a;
+    private TestClient b;
+    private boolean broken;
+
+    @BeforeEach
+    void start() throws Exception {
+        cluster = new TestCluster((long) DEVICE_MIB * MIB);
+        n1 = cluster.start("n1");
+        n2 = cluster.start("n2");
+        a = new TestClient(n1);
+        b = new TestClient(n2);
+        a.mkdir("/a");
+        b.mkdir("/b");
+    }
+
+    @AfterEach
+    void stop() {
+        Fault.plant(Set.of());
+        cluster.close();
+        assertEquals(broken, !cluster.stopped.isEmpty(), cluster.stopped::toString);
+    }
+
+    private static byte[] content(String path) {
+        byte[] bytes = new byte[MIB];
+        new Random(path.hashCode()).nextBytes(bytes);
+        return bytes;
+    }
+
+    /** Writes files of 1 MiB until there is no room; returns their names. */
+    private static List<String> fill(TestClient by, String directory) throws FsException {
+        List<String> names = new ArrayList<>();
+        while (true) {
+            String path = directory + "/f" + names.size();
+            try {
+                by.write(path, 0, content(path), 0);
+            } catch (FsException e) {
+                assertEquals(Errno.ENOSPC, e.errno());
+                by.unlink(path);
+                return names;
+            }
+            names.add(path);
+        }
+    }
+
+    private static void check(TestClient by, List<String> paths) throws FsException {
+        for (String path : paths) {
+            assertArrayEquals(content(path), by.read(path), path);
+        }
+    }
+
+    @Test
+    void whatOneNodeDeletesAnotherCanUse() throws Exception {
+        List<String> full = fill(a, "/a");
+        assertTrue(full.size() >= DEVICE_MIB - LEFT_MIB, full.size() + " MiB");
+        List<String> kept = new ArrayList<>();
+        for (int i = 0; i < full.size(); i++) {
+            if (i % 2 == 0) {
+                a.unlink(full.get(i));
+            } else {
+                kept.add(full.get(i));
+            }
+        }
+        n1.sync(5_000_000_000L);
+        List<String> written = fill(b, "/b");
+        assertTrue(written.size() >= full.size() / 2 - LEFT_MIB, written.size() + " MiB of " + full.size() / 2);
+        check(a, kept);
+        check(a, written);
+        check(b, written);
+        // And back: what is freed in an arena that has gone to the other node.
+        for (String path : kept) {
+            a.unlink(path);
+        }
+        for (String path : written) {
+            b.unlink(path);
+        }
+        n1.sync(5_000_000_000L);
+        n2.sync(5_000_000_000L);
+        List<String> again = fill(a, "/a");
+        assertTrue(again.size() >= DEVICE_MIB - 2 * LEFT_MIB, again.size() + " MiB");
+        check(b, again);
+    }
+
+    /** Both nodes write, overwrite and delete on a device that is full nearly all the time. */
+    private void shareAFullDevice(int steps) throws Exception {
+        try (ExecutorService both = Executors.newVirtualThreadPerTaskExecutor()) {
+            Future<Map<String, Byte>> one = both.submit(() -> churn(a, "/a", 1, steps));
+            Future<Map<String, Byte>> two = both.submit(() -> churn(b, "/b", 2, steps));
+            for (Future<Map<String, Byte>> done : List.of(one, two)) {
+                for (Map.Entry<String, Byte> e : done.get().entrySet()) {
+                    for (TestClient reader : List.of(a, b)) {
+                        byte[] read = reader.read(e.getKey());
+                        byte[] expected = new byte[read.length];
+                        Arrays.fill(expected, e.getValue());
+                        assertArrayEquals(expected, read, e.getKey());
+                    }
+                }
+            }
+        }
+    }
+
+    private static Map<String, Byte> churn(TestClient by, String directory, long seed, int steps) throws FsException {
+        Random random = new Random(seed);
+        Map<String, Byte> files = new HashMap<>();
+        for (int i = 0; i < steps; i++) {
+            String path = directory + "/f" + random.nextInt(60);
+            byte value = (byte) random.nextInt(1, 127);
+            byte[] bytes = new byte[random.nextInt(1, MIB)];
+            Arrays.fill(bytes, value);
+            if (files.remove(path) != null) {
+                by.unlink(path);
+            }
+            try {
+                by.write(path, 0, bytes, 0);
+                files.put(path, value);
+            } catch (FsException e) {
+                assertEquals(Errno.ENOSPC, e.errno());
+                by.unlink(path);
+            }
+        }
+        return files;
+    }
+
+    @Test
+    void aFullDeviceIsSharedByNodesThatWriteAndDelete() throws Exception {
+        shareAFullDevice(300);
+    }
+
+    @Test
+    void anArenaIsGivenOnlyWhenAllInItIsPublished() throws Exception {
+        Fault.plant(Set.of(Fault.ARENA_GIVEN_IN_USE));
+        broken = true;
+        assertThrows(Exception.class, () -> shareAFullDevice(300));
+    }
+
+    @Test
+    void aNodeThatDoesNotAnswerHoldsNobodyUp() throws Exception {
+        List<String> full = fill(a, "/a");
+        long before = System.nanoTime();
+        assertEquals(List.of(), fill(b, "/b"), "there is no room anywhere");
+        assertTrue(System.nanoTime() - before < 5_000_000_000L);
+        check(b, full);
+        assertEquals(0, cluster.store.range(new Keys(TestCluster.NAME).arenaWants(), new Keys(TestCluster.NAME).arenaWants().prefixEnd(), 0, true, 0, 1_000_000_000L).count());
+    }
+}
