@@ -428,10 +428,15 @@ final class Acquirer {
             }
             Grant.Seen now = records.seen(r, at);
             Grant.LockSeen own = now.own(node, mode == Mode.EXCLUSIVE);
-            if (own == null || mode == Mode.EXCLUSIVE && (now.owner() == null || !now.owner().getNode().equals(node) || now.owner().getSession() != sessionRevision)) {
+            if (own == null) {
                 return new Asked(false, null);
             }
             TokenRecords.Contents contents = everything ? records.contents(res, r, 0) : null;
+            boolean empty = res != Tokens.RENAME_TOKEN && (everything ? contents.inodes().isEmpty() : monitor.with(d::nothingLivesHere));
+            boolean owns = now.owner() == null ? empty : now.owner().getNode().equals(node) && now.owner().getSession() == sessionRevision;
+            if (mode == Mode.EXCLUSIVE && !owns) {
+                return new Asked(false, null);
+            }
             return new Asked(install(d, mode, true, sessionRevision, renew ? r.revision() : lockRevision, now.ownerRevision(), now.owner(), r, 0, contents), now);
         } catch (StoreRejectedException e) {
             LOG.log(System.Logger.Level.WARNING, "etcd refuses to read domain {0}: {1}", res, e.getMessage());

@@ -38,6 +38,7 @@ class RemovedDirectoriesTest {
 
     private TestCluster cluster;
     private HookedStore way;
+    private HookedStore otherWay;
     private ClusterNode n1;
     private ClusterNode n2;
     private TestClient a;
@@ -48,7 +49,8 @@ class RemovedDirectoriesTest {
         cluster = new TestCluster(64L << 20);
         way = new HookedStore(cluster.store);
         n1 = cluster.start("n1", way);
-        n2 = cluster.start("n2");
+        otherWay = new HookedStore(cluster.store);
+        n2 = cluster.start("n2", otherWay);
         a = new TestClient(n1);
         b = new TestClient(n2);
     }
@@ -57,6 +59,7 @@ class RemovedDirectoriesTest {
     void stop() {
         way.hook = txn -> null;
         way.cut = false;
+        otherWay.hook = txn -> null;
         cluster.close();
         assertEquals(List.of(), cluster.stopped);
     }
@@ -155,6 +158,33 @@ class RemovedDirectoriesTest {
         a.rmdir("/d");
         ExecutionException refused = assertThrows(ExecutionException.class, () -> creating.get(20, TimeUnit.SECONDS));
         assertEquals(Errno.ENOENT, ((FsException) refused.getCause()).errno());
+        assertEquals(null, get(KEYS.owner(ino)));
+        n2.forget(ino, 1);
+    }
+
+    private static boolean puts(Txn txn, Key key) {
+        return txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().equals(key) || op instanceof Op.Nested n && puts(n.txn(), key));
+    }
+
+    /** The answer to who takes the token of a removed directory is lost: he finds his key, and no owner record beside it. */
+    @Test
+    void whoTakesItsTokenAndIsNotAnsweredFindsIt() throws Exception {
+        long ino = made();
+        assertEquals(ino, n2.lookup(call(), 1, "d".getBytes(StandardCharsets.UTF_8)).ino());
+        a.rmdir("/d");
+        n1.sync(5 * SECOND);
+        AtomicBoolean lost = new AtomicBoolean();
+        otherWay.hook = txn -> {
+            if (puts(txn, KEYS.lockExclusive(ino, "n2")) && lost.compareAndSet(false, true)) {
+                cluster.store.commit(txn, SECOND);
+                return new Outcome.Unknown("lost");
+            }
+            return null;
+        };
+        long begin = System.nanoTime();
+        assertEquals(Errno.ENOENT, assertThrows(FsException.class, () -> n2.create(call(), ino, "f".getBytes(StandardCharsets.UTF_8), 0644, 0, 2)).errno());
+        assertTrue(lost.get());
+        assertTrue(System.nanoTime() - begin < 5 * SECOND, "it waited for its own key");
         assertEquals(null, get(KEYS.owner(ino)));
         n2.forget(ino, 1);
     }
