@@ -37,6 +37,9 @@ final class ArenaWants {
     private static final long REQUEST_NS = 2_000_000_000L;
     /** For so long one node is given time. */
     private static final long ASKED_NS = 500_000_000L;
+    /** For so long one write asks others, where some say that they have free blocks. */
+    private static final long ASK_NS = 3_000_000_000L;
+    private static final long NEVER = Long.MIN_VALUE / 2;
     private static final long LOOK_NS = 20_000_000L;
     /** An arena that does not become quiet in this time is kept: a device access in it hangs, or the session is away. */
     private static final long QUIET_NS = 2_000_000_000L;
@@ -59,7 +62,10 @@ final class ArenaWants {
     /** Arenas that were given away: which of {@link #beginReading} the first is that can't show them as ours any more; unpublished ones have no such yet. */
     private final Map<Long, Long> given = new HashMap<>();
     private long reads;
-    private long takenNs = Long.MIN_VALUE / 2;
+    private long takenNs = NEVER;
+    /** Since when allocations find too little, one after another, and the last one that did. */
+    private long shortSinceNs = NEVER;
+    private long shortNs = NEVER;
 
     ArenaWants(Monitor monitor, MetadataStore store, Session session, Pipeline pipeline, Keys keys, String node, Arenas arenas) {
         this.monitor = monitor;
@@ -125,8 +131,31 @@ final class ArenaWants {
 
     // ---- asking
 
+    /** An allocation found too little. Monitor held. */
+    void foundTooLittle() {
+        long now = monitor.nowNs();
+        if (!tooLittle()) {
+            shortSinceNs = now;
+        }
+        shortNs = now;
+    }
+
+    /** An allocation found what it needs, or is over without. Monitor held. */
+    void foundRoom() {
+        shortNs = NEVER;
+    }
+
+    private boolean tooLittle() {
+        return monitor.nowNs() < shortNs + ASK_NS;
+    }
+
+    /** Whether the write that waits has not asked for long enough: where two nodes need more than both have they would get each other's arenas for ever. Monitor held. */
+    boolean mayAsk() {
+        return tooLittle() && monitor.nowNs() < shortSinceNs + ASK_NS;
+    }
+
     /**
-     * Asks the next node. True: one was asked, and it may be worth looking into the free pool; false: nobody has free blocks.
+     * Asks the next node that says it has free blocks. True: one was asked, and it may be worth looking into the free pool; false: nobody has any.
      *
      * @param asked the nodes that were asked in this round, the one that is asked now among them afterwards
      */
@@ -203,7 +232,7 @@ final class ArenaWants {
             monitor.awaitQuietly(takenNs + KEEP_NS);
         }
         Arena arena = arenas.mostFree();
-        if (arena == null || stopping) {
+        if (arena == null || stopping || tooLittle()) {
             return;
         }
         arena.closed(true);

@@ -53,14 +53,12 @@ public final class Space {
     private static final long SWEEP_NS = 10_000_000_000L;
     private static final int FOREIGN_UNFREES_LOOKED_AT = 2_000;
     /** After a claim found nothing, it is asked again no sooner than this, unless something was freed. */
-    private static final long FULL_NS = 500_000_000L;
+    private static final long FULL_NS = 100_000_000L;
     /** What another node has freed is published by then. */
     private static final long PUBLISHED_NS = 50_000_000L;
     /** How long the freeing of files and ends of files that is under way here is waited for before it is said that there is no room. */
     private static final long FREEING_NS = 2_000_000_000L;
     private static final long LOOK_NS = 10_000_000L;
-    /** For so long other nodes are asked for an arena, where some say that they have free blocks. */
-    private static final long ASK_NS = 3_000_000_000L;
     private static final System.Logger LOG = System.getLogger(Space.class.getName());
 
     private final Monitor monitor;
@@ -220,8 +218,10 @@ public final class Space {
     public List<Run> allocateForCopy(int wanted, long hintBlock) throws FsException {
         List<Run> runs = arenas.allocate(wanted, hintBlock);
         if (!runs.isEmpty()) {
+            wants.foundRoom();
             return runs;
         }
+        wants.foundTooLittle();
         if (releasesPending > 0) {
             pipeline.push(pipeline.lastNumber());
         }
@@ -235,6 +235,7 @@ public final class Space {
         if (releasesPending > 0) {
             throw Blocked.INSTANCE;
         }
+        wants.foundRoom();
         throw new FsException(Errno.ENOSPC);
     }
 
@@ -343,7 +344,6 @@ public final class Space {
         boolean noneLeft = false;
         long begunNs = monitor.nowNs();
         Set<String> asked = new HashSet<>();
-        long askUntil = monitor.nowNs() + ASK_NS;
         try {
             while (!got && !monitor.with(() -> stopping)) {
                 int before = monitor.with(() -> arenas.all().size());
@@ -358,7 +358,7 @@ public final class Space {
                 }
                 long id = claimOne(guard);
                 if (id == NONE_LEFT) {
-                    if (monitor.nowNs() < askUntil && wants.askNext(asked)) {
+                    if (monitor.with(wants::mayAsk) && wants.askNext(asked)) {
                         continue;
                     }
                     noneLeft = monitor.with(() -> nothingComesBack(begunNs));

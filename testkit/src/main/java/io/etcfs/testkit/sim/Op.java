@@ -41,6 +41,8 @@ final class Op {
     long called;
     long returned = Long.MAX_VALUE;
     Errno error;
+    /** Not all was written. */
+    boolean cut;
     /** The daemon went before it answered. */
     boolean gone;
     long resultIno;
@@ -140,6 +142,12 @@ final class Op {
             return changes() && (ino == look.ino && look.name.equals(name) || ino2 == look.ino && look.name.equals(name2));
         }
         return changes() && (ino == look.ino || ino2 == look.ino || kind == Kind.UNLINK || kind == Kind.RMDIR || kind == Kind.RENAME);
+    }
+
+    /** So many bytes of the data were written: there was no room for the others, if there are any. */
+    void written(int bytes) {
+        cut = bytes < data.length;
+        data = Arrays.copyOf(data, bytes);
     }
 
     boolean refused(Errno... some) {

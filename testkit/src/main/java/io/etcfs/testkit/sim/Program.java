@@ -475,7 +475,7 @@ final class Program {
             long at = offset;
             Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, fresh(length));
             int flags = 040000 | (random.nextInt(3) == 0 ? O_DSYNC : 0);
-            done(op, () -> kernel.writeDirect(ino, open.get(ino), at, op.data, flags));
+            done(op, () -> op.written(kernel.writeDirect(ino, open.get(ino), at, op.data, flags)));
             return;
         }
         long end = offset + length;
@@ -483,7 +483,7 @@ final class Program {
             long at = offset;
             byte[] data = fresh((int) (end - at));
             Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, data);
-            if (!done(op, () -> kernel.write(ino, open.get(ino), at, data, n -> op.data = Arrays.copyOf(data, n)))) {
+            if (!done(op, () -> op.written(kernel.write(ino, open.get(ino), at, data, n -> op.data = Arrays.copyOf(data, n))))) {
                 return;
             }
             offset += op.data.length;
@@ -501,6 +501,6 @@ final class Program {
             return;
         }
         Op op = op(Op.Kind.APPEND, ino, null, 0, null, 0, 0, fresh(1 + random.nextInt(3_000)));
-        done(op, () -> kernel.writeDirect(ino, open.get(ino), kernel.end(ino), op.data, SimKernel.O_APPEND));
+        done(op, () -> op.written(kernel.writeDirect(ino, open.get(ino), kernel.end(ino), op.data, SimKernel.O_APPEND)));
     }
 }

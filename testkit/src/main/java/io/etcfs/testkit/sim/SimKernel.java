@@ -782,9 +782,9 @@ final class SimKernel implements KernelCache {
 
     /**
      * One WRITE request: as much of {@code data} as one takes, up to and with the first page that the kernel does not have whole. {@code taken} is told how many
-     * bytes that are before they are sent.
+     * bytes that are before they are sent. Returns how many were written.
      */
-    void write(long ino, long handle, long offset, byte[] data, IntConsumer taken) throws FsException {
+    int write(long ino, long handle, long offset, byte[] data, IntConsumer taken) throws FsException {
         Known k = known(ino);
         k.contents.lock();
         k.unstable = true;
@@ -821,18 +821,22 @@ final class SimKernel implements KernelCache {
             byte[] sent = Arrays.copyOf(data, (int) (end - offset));
             taken.accept(sent.length);
             try {
-                ask((fs, call) -> {
-                    boolean written = writeTo(fs, call, ino, handle, offset, sent, 0);
-                    whole.forEach(page -> k.filled.put(page, new Filled(sessions.latest(), calls)));
-                    return written;
+                int written = ask((fs, call) -> {
+                    int n = writeTo(fs, call, ino, handle, offset, sent, 0);
+                    whole.stream().filter(page -> (page + 1) * PAGE <= offset + n).forEach(page -> k.filled.put(page, new Filled(sessions.latest(), calls)));
+                    return n;
                 });
+                if (written < sent.length) {
+                    touched.stream().filter(page -> (page + 1) * PAGE > offset + written).forEach(k.pages::remove);
+                }
+                k.version = ++version;
+                k.size = Math.max(k.size, offset + written);
+                k.attributesUntilNs = 0;
+                return written;
             } catch (FsException | Gone e) {
                 touched.forEach(k.pages::remove);
                 throw e;
             }
-            k.version = ++version;
-            k.size = Math.max(k.size, end);
-            k.attributesUntilNs = 0;
         } finally {
             if (locked != null) {
                 locked.unlock();
@@ -843,18 +847,19 @@ final class SimKernel implements KernelCache {
         }
     }
 
-    /** As O_DIRECT, or O_APPEND on a handle that was opened so. */
-    void writeDirect(long ino, long handle, long offset, byte[] data, int flags) throws FsException {
+    /** As O_DIRECT, or O_APPEND on a handle that was opened so. Returns how many bytes were written. */
+    int writeDirect(long ino, long handle, long offset, byte[] data, int flags) throws FsException {
         Known k = known(ino);
         k.contents.lock();
         k.unstable = true;
         try {
             dropPages(k, offset, data.length);
-            ask((fs, call) -> writeTo(fs, call, ino, handle, offset, data, flags | Operations.AROUND_CACHE));
+            int written = ask((fs, call) -> writeTo(fs, call, ino, handle, offset, data, flags | Operations.AROUND_CACHE));
             dropPages(k, offset, data.length);
             k.version = ++version;
-            k.size = Math.max(k.size, offset + data.length);
+            k.size = Math.max(k.size, offset + written);
             k.attributesUntilNs = 0;
+            return written;
         } finally {
             k.unstable = false;
             k.contents.unlock();
@@ -875,12 +880,11 @@ final class SimKernel implements KernelCache {
         }
     }
 
-    private static boolean writeTo(Operations fs, Call call, long ino, long handle, long offset, byte[] data, int flags) throws FsException {
+    private static int writeTo(Operations fs, Call call, long ino, long handle, long offset, byte[] data, int flags) throws FsException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment m = arena.allocate(data.length, PAGE);
             MemorySegment.copy(data, 0, m, ValueLayout.JAVA_BYTE, 0, data.length);
-            fs.write(call, ino, handle, offset, m, O_RDWR | flags, false, false);
-            return true;
+            return fs.write(call, ino, handle, offset, m, O_RDWR | flags, false, false);
         }
     }
 

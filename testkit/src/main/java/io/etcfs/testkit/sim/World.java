@@ -209,7 +209,7 @@ public final class World {
         if (op.error == Errno.EIO && !rules.lostSession(op.process.substring(0, op.process.indexOf('.')))) {
             brokenBy("an error of a node that never lost a session, on a device that does not fail: " + op);
         }
-        if (op.error == Errno.ENOSPC && scheduler.nowNs() > troubleUntilNs + patienceAfterNs() && machines.stream().allMatch(Machine::up)) {
+        if ((op.error == Errno.ENOSPC || op.cut) && scheduler.nowNs() > troubleUntilNs + patienceAfterNs() && machines.stream().allMatch(Machine::up)) {
             broken = "there is room, and nobody is away who has it: " + op;
         }
         tell(op.toString());
