@@ -346,7 +346,9 @@ final class Acquirer {
         if (!Fault.ACQUIRE_WITHOUT_OWNER.on()) {
             compares.add(Compare.modRevision(keys.owner(res), seen.ownerRevision()));
         }
-        compares.addAll(mode == Mode.EXCLUSIVE ? Handover.nobodyElse(keys, res, node) : Handover.nobodyElseExclusive(keys, res, node));
+        // Whoever asks to share has no key of X himself. One that comes late must see that he has got one since: where nothing lives no owner record says so.
+        Key exclusive = keys.exclusiveLocksOf(res);
+        compares.addAll(mode == Mode.EXCLUSIVE ? Handover.nobodyElse(keys, res, node) : List.of(Compare.noneIn(exclusive, exclusive.prefixEnd())));
         List<Op> success = new ArrayList<>();
         if (mode == Mode.EXCLUSIVE) {
             success.add(Op.put(keys.lockExclusive(res, node), Handover.lock(sessionRevision), lease));

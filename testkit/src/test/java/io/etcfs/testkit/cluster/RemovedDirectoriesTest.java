@@ -22,6 +22,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -186,6 +187,29 @@ class RemovedDirectoriesTest {
         assertTrue(lost.get());
         assertTrue(System.nanoTime() - begin < 5 * SECOND, "it waited for its own key");
         assertEquals(null, get(KEYS.owner(ino)));
+        n2.forget(ino, 1);
+    }
+
+    /** A request to share the token arrives twice, the second time when who asked has it alone: nothing but that key of his says so. */
+    @Test
+    void aLateRequestToShareItsTokenAddsNoKey() throws Exception {
+        long ino = made();
+        assertEquals(ino, n2.lookup(call(), 1, "d".getBytes(StandardCharsets.UTF_8)).ino());
+        a.rmdir("/d");
+        n1.sync(5 * SECOND);
+        AtomicReference<Txn> late = new AtomicReference<>();
+        otherWay.hook = txn -> {
+            if (puts(txn, KEYS.lockShared(ino, "n2"))) {
+                late.compareAndSet(null, txn);
+            }
+            return null;
+        };
+        assertEquals(0, n2.getattr(call(), ino, -1).attributes().nlink());
+        assertNotNull(late.get());
+        assertEquals(Errno.ENOENT, assertThrows(FsException.class, () -> n2.create(call(), ino, "f".getBytes(StandardCharsets.UTF_8), 0644, 0, 2)).errno());
+        assertNotNull(get(KEYS.lockExclusive(ino, "n2")));
+        cluster.store.commit(late.get(), SECOND);
+        assertEquals(null, get(KEYS.lockShared(ino, "n2")));
         n2.forget(ino, 1);
     }
 
