@@ -586,6 +586,18 @@ final class KernelView {
         }
     }
 
+    /**
+     * Drops the attributes on this node after a change that the kernel does not count as one of them: it would believe an answer from before that comes later. Waits
+     * a little at most.
+     */
+    void dropAttributesBriefly(long ino) {
+        if (kernel != null) {
+            Pending pending = new Pending(1);
+            kernel.invalidateAttributes(ino, pending::done);
+            pending.await(NOTIFY_NS);
+        }
+    }
+
     /** Asks the kernel once to drop the inode's pages, whatever is cached under which token. Monitor held. */
     void dropPagesOnce(Vnode v) {
         if (kernel != null) {

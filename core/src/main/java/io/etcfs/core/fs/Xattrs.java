@@ -103,6 +103,9 @@ final class Xattrs {
         }
         Acl acl = Acl.of(value);
         boolean access = Arrays.equals(name, Acl.ACCESS);
+        if (access && !call.mayWait()) {
+            throw MustWait.INSTANCE;
+        }
         node.waiting().run(call, a -> {
             Vnode v = node.vnodes().require(ino);
             requireName(v);
@@ -131,6 +134,10 @@ final class Xattrs {
             node.journal().changed(d, i, true);
             return null;
         });
+        if (access) {
+            // It changed the mode, too.
+            node.view().dropAttributesBriefly(ino);
+        }
     }
 
     private static boolean isAcl(byte[] name) {

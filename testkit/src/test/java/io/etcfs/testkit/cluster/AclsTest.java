@@ -75,6 +75,20 @@ class AclsTest {
         return name.getBytes(StandardCharsets.UTF_8);
     }
 
+    /** The kernel forgets attributes as it sets an ACL, but believes an answer about them that was on its way: they say the mode, which the ACL changes. */
+    @Test
+    void attributesOfBeforeAnAclAreNotBelieved() throws Exception {
+        Call making = call();
+        long ino = n1.create(making, 1, bytes("f"), 0640, 0, 2).entry().ino();
+        n1.replied(making);
+        Call asking = call();
+        assertTrue(n1.getattr(asking, ino, -1).validNs() > 0);
+        kernel.dropped.clear();
+        n1.setxattr(call(), ino, ACCESS, LIST, 0);
+        assertEquals(Set.of(ino), kernel.dropped);
+        n1.replied(asking);
+    }
+
     @Test
     void whatTheKernelRemembersGoesBeforeTheTokenDoes() throws Exception {
         Call making = call();
