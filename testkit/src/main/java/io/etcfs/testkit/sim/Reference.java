@@ -230,7 +230,8 @@ final class Reference {
                 if (op.error != null) {
                     yield op.refused(Errno.ENOENT, Errno.ESTALE) && (n == null || n.nlink == 0) ? this : null;
                 }
-                yield n != null && Objects.equals(n.access, op.acl) ? this : null;
+                // A removed directory has no attributes any more, and may be remembered with them.
+                yield n != null && (Objects.equals(n.access, op.acl) || op.acl == null && n.directory && n.nlink == 0) ? this : null;
             }
             case TMPFILE -> op.error == null ? effect(op) : op.refused(Errno.ENOENT, Errno.ESTALE) && !livingDirectory(op.ino) ? this : null;
             case CHMOD, SET_ACL, SET_DEFAULT_ACL -> {
