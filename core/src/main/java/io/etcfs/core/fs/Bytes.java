@@ -34,6 +34,7 @@ final class Bytes {
     private final Writes writes;
     private final Sizes sizes;
     private final Holes holes;
+    private final Seeks seeks;
     private final Durability durability;
 
     Bytes(Node node, OpenFiles openFiles) {
@@ -45,6 +46,7 @@ final class Bytes {
         writes = new Writes(node, openFiles, contents, durability);
         sizes = new Sizes(node, openFiles, contents, writes.mappings());
         holes = new Holes(node, openFiles, contents, writes);
+        seeks = new Seeks(node, contents);
     }
 
     /** FOPEN_*: whoever appends does not go through the page cache, as the daemon places the bytes. */
@@ -116,7 +118,7 @@ final class Bytes {
     }
 
     long lseek(Call call, long ino, long offset, int whence) throws FsException {
-        return holes.lseek(call, ino, offset, whence);
+        return seeks.lseek(call, ino, offset, whence);
     }
 
     void fsync(Call call, long ino, boolean dataOnly) throws FsException {

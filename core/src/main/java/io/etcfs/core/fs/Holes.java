@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Parts of a file without blocks: fallocate fills and makes them, lseek finds them. */
+/** Parts of a file without blocks: fallocate fills and makes them. */
 final class Holes {
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
     private static final int FALLOC_KEEP_SIZE = 1;
@@ -221,41 +221,5 @@ final class Holes {
                 return fitting == runs.size() ? next : added.get(fitting).logicalBlock();
             });
         }
-    }
-
-    long lseek(Call call, long ino, long offset, int whence) throws FsException {
-        Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
-        return node.waiting().run(call, a -> {
-            Domain d = node.tokens().requireForData(vnode.home, Mode.SHARED);
-            Inode i = contents.inode(d, vnode);
-            if (offset < 0 || offset >= i.size) {
-                throw new FsException(Errno.ENXIO);
-            }
-            boolean data = switch (whence) {
-                case 3 -> true;
-                case 4 -> false;
-                default -> throw new FsException(Errno.EINVAL);
-            };
-            long endBlock = (Math.min(i.size, i.valid) + BLOCK - 1) / BLOCK;
-            long block = offset / BLOCK;
-            while (block < endBlock) {
-                Extent e = block >= i.deadFrom ? null : i.extents.atOrAfter(block);
-                if (e != null && e.logicalBlock() <= block && !e.unwritten()) {
-                    if (data) {
-                        return Math.max(offset, block * BLOCK);
-                    }
-                    block = e.logicalEnd();
-                } else {
-                    if (!data) {
-                        return Math.max(offset, block * BLOCK);
-                    }
-                    block = e == null ? endBlock : Math.max(block + 1, e.logicalBlock() <= block ? e.logicalEnd() : e.logicalBlock());
-                }
-            }
-            if (data) {
-                throw new FsException(Errno.ENXIO);
-            }
-            return Math.min(i.size, Math.max(offset, block * BLOCK));
-        });
     }
 }

@@ -579,11 +579,17 @@ final class KernelView {
 
     /** Drops a range and the attributes on this node after a write that the kernel did not place itself. Waits a little at most. */
     void dropRangeBriefly(long ino, long from, long length) {
-        if (kernel != null) {
-            Pending pending = new Pending(1);
-            kernel.invalidatePages(ino, from, length, pending::done);
-            pending.await(Fault.NOTIFY_FROM_HANDLER.on() ? END / 2 : NOTIFY_NS);
+        dropRange(ino, from, length, Fault.NOTIFY_FROM_HANDLER.on() ? END / 2 : NOTIFY_NS);
+    }
+
+    /** Writes back and drops a range, and drops the attributes, on this node; false: that was not done within this time. */
+    boolean dropRange(long ino, long from, long length, long ns) {
+        if (kernel == null) {
+            return true;
         }
+        Pending pending = new Pending(1);
+        kernel.invalidatePages(ino, from, length, pending::done);
+        return pending.await(ns);
     }
 
     /**

@@ -427,8 +427,6 @@ class Exercise:
         h = self.handle(lambda h: h.inode.data)
         if not h:
             return False
-        for m in [m for o in self.handles for m in o.mappings if o.inode is h.inode]:
-            self.map_flush(m)
         self.say('seek in', h)
         size, at = len(h.inode.data), 0
         while at < size:

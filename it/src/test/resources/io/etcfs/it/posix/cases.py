@@ -1131,6 +1131,21 @@ def case_data_and_holes_after_changes(a, b):
         eq(os.lseek(fd, 0, os.SEEK_CUR) >= 0, True)
 
 
+def case_mapped_bytes_are_no_hole(a, b):
+    """Who copies a file without its holes copies them, though nobody has called msync."""
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        os.ftruncate(fd, 1 << 20)
+        eq(len(get(b + '/f')), 1 << 20)
+        with mmap.mmap(fd, 1 << 20) as m:
+            fails(errno.ENXIO, os.lseek, fd, 0, os.SEEK_DATA)
+            m[600_000] = 1
+            eq((os.lseek(fd, 0, os.SEEK_DATA), os.lseek(fd, 600_000, os.SEEK_HOLE)), (598_016, 602_112))
+            m[602_112] = 1
+            eq(os.lseek(fd, 598_016, os.SEEK_HOLE), 606_208)
+            with opened(b + '/f') as other:
+                eq((os.lseek(other, 0, os.SEEK_DATA), os.lseek(other, 600_000, os.SEEK_HOLE)), (598_016, 606_208))
+
+
 def case_fallocate(a, b):
     with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
         fallocate(fd, 0, 0, 1 << 20)

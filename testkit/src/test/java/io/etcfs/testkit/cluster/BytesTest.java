@@ -26,6 +26,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /** Contents of files where accesses, batches and retries of operations meet. */
 @Timeout(120)
@@ -428,6 +430,66 @@ class BytesTest {
             release.countDown();
         }
         assertEquals(List.of(), two.stopped);
+    }
+
+    /** A kernel with one page that a mapping has written, and that is written back when its range is dropped. */
+    private final class DirtyKernel extends ForgettingKernel {
+        Operations.Created file;
+        long offset;
+        byte[] page;
+
+        void dirty(Operations.Created file, long offset, byte[] page) {
+            this.file = file;
+            this.offset = offset;
+            this.page = page;
+        }
+
+        @Override
+        public void invalidatePages(long ino, long offsetBytes, long lengthBytes, Runnable done) {
+            byte[] dirty = page;
+            boolean asked = dirty != null && ino == file.entry().ino() && offsetBytes < offset + dirty.length && (lengthBytes == 0 || offset < offsetBytes + lengthBytes);
+            if (asked) {
+                page = null;
+            }
+            Thread.ofVirtual().start(() -> {
+                try {
+                    if (asked) {
+                        write(file, offset, dirty, 0, true);
+                    }
+                } catch (FsException e) {
+                    throw new IllegalStateException(e);
+                }
+                done.run();
+            });
+        }
+    }
+
+    private long seek(Operations.Created file, long offset, int whence) throws FsException {
+        return request(c -> node.lseek(c, file.entry().ino(), file.opened().handle(), offset, whence));
+    }
+
+    /** Next to the file's block or far from it; the page is written at once, or waits in the side buffer for the token that both nodes share. */
+    @ParameterizedTest
+    @CsvSource({"524288,false", "4096,false", "524288,true", "4096,true"})
+    void bytesThatOnlyAMappingHasAreNoHole(long at, boolean shared) throws Exception {
+        ClusterNode n1 = (ClusterNode) node;
+        TestClient other = new TestClient(cluster.start("n2"));
+        Operations.Created f = create("f", 0);
+        write(f, 0, new byte[1], 0, false);
+        client.truncate("/f", 1 << 20);
+        if (shared) {
+            assertEquals(1 << 20, other.read("/f").length);
+        }
+        DirtyKernel kernel = new DirtyKernel();
+        n1.attachKernel(kernel);
+        request(c -> node.read(c, f.entry().ino(), f.opened().handle(), 0, 4096, O_RDWR, MemorySegment.ofArray(new byte[8192])));
+        assertEquals(4096, seek(f, 0, 4));
+        assertEquals(Errno.ENXIO, assertThrows(FsException.class, () -> seek(f, 4096, 3)).errno());
+        kernel.dirty(f, at, random(1, 4096));
+        assertEquals(at, seek(f, 4096, 3));
+        kernel.dirty(f, at + 4096, random(2, 4096));
+        assertEquals(at + 8192, seek(f, at, 4));
+        close(f);
     }
 
     private static byte[] concat(byte[] one, byte[] other) {
