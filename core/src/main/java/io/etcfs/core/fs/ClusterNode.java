@@ -479,10 +479,10 @@ public final class ClusterNode implements Operations {
 
     @Override
     public int write(Call call, long ino, long handle, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges) throws FsException {
-        call.changes();
         if (!fromPageCache) {
-            // Write-back comes through whatever handle the kernel finds.
+            // Write-back comes through whatever handle the kernel finds, and its bytes are lost where it fails: it waits for as long as it may.
             call.through(handle);
+            call.changes();
         }
         return bytes.write(call, ino, handle, offset, data, openFlags, fromPageCache, killPrivileges);
     }

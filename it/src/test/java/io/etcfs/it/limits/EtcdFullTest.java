@@ -14,10 +14,14 @@ import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.MethodOrderer;
+import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestMethodOrder;
 import org.junit.jupiter.api.Timeout;
 
 /** An etcd of 64 MiB that is filled up: by this filesystem, which stops in time and needs nobody's help; and by others, until its alarm is raised. */
+@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 @Timeout(240)
 class EtcdFullTest {
     private static final Duration LIMIT = Duration.ofSeconds(60);
@@ -47,6 +51,7 @@ class EtcdFullTest {
 
     /** Removing goes on, and once enough is removed and forgotten everything does. */
     @Test
+    @Order(1)
     void aFilesystemThatFillsItUpStopsInTimeAndIsRelievedByRemovingFiles() throws Exception {
         run(1, "filled", "prepare");
         run(1, "filled", "fill");
@@ -63,6 +68,7 @@ class EtcdFullTest {
 
     /** Others fill it: nothing goes through any more, whatever it is. What the log asks for helps, and nothing that was acknowledged is lost. */
     @Test
+    @Order(2)
     void anAlarmIsSaidAndLeftAsTheLogSays() throws Exception {
         run(1, "alarm", "prepare");
         Path value = Files.write(cluster.scratch().resolve("value"), new byte[1_000_000]);

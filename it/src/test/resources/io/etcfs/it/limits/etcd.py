@@ -68,8 +68,10 @@ elif what == 'empty':
         tick()
     os.rmdir(HERE + '/fill')
 elif what == 'none':
-    # Acknowledged before anybody knows.
-    put(HERE + '/old2', b'acknowledged')
+    # Taken in, in a block that is there.
+    fd = os.open(HERE + '/old2', os.O_WRONLY)
+    os.pwrite(fd, b'new', 0)
+    os.close(fd)
     end = time.monotonic() + SECONDS
     while refused(lambda: os.close(os.open(HERE + '/probe%f' % time.monotonic(), os.O_CREAT | os.O_EXCL | os.O_WRONLY)), errno.ENOSPC) == 0:
         check(time.monotonic() < end, 'nothing is refused')
@@ -106,4 +108,4 @@ elif what == 'room':
     reads(THERE)
     reads(HERE)
 elif what == 'afterwards':
-    check(get(THERE + '/old2') == b'acknowledged' and not os.path.exists(THERE + '/old3'), 'what was acknowledged')
+    check(get(THERE + '/old2') == b'new' and not os.path.exists(THERE + '/old3'), 'what was acknowledged')
