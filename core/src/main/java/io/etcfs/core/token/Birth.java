@@ -60,8 +60,13 @@ final class Birth implements Rider {
         KeyValue owner = ((OpResult.Ranged) reads.get(0)).only();
         KeyValue lock = ((OpResult.Ranged) reads.get(1)).only();
         domain.birthUnpublished = false;
-        domain.ownerRevision = owner == null ? 0 : owner.modRevision();
         domain.lockRevision = lock == null ? 0 : lock.modRevision();
+        if (lock == null && !domain.goneAtBirth) {
+            // The session has ended since, and what was read may be somebody else's.
+            domain.ownerRevision = Tokens.OWNER_REVISION_UNKNOWN;
+        } else {
+            domain.ownerRevision = owner == null ? 0 : owner.modRevision();
+        }
     }
 
     @Override

@@ -309,6 +309,57 @@ class FaultyWaysTest {
         assertEquals(List.of("f", "kept"), clients[1].list("/d"));
     }
 
+    /**
+     * The batch that made a directory had committed, and its node learns that only when its session has ended and another node has had the directory: the owner record
+     * that comes with the answer is that node's.
+     */
+    @Test
+    void whoLearnsLateOfABirthDoesNotTakeBackWhatOthersHaveHadSince() throws Exception {
+        clients[0].write("/f", 0, new byte[1], 0);
+        clients[0].fsync("/f");
+        io.etcfs.core.record.Keys keys = new io.etcfs.core.record.Keys(TestCluster.NAME);
+        CountDownLatch made = new CountDownLatch(1);
+        CountDownLatch answer = new CountDownLatch(1);
+        ways[0].hook = txn -> {
+            if (!isBatch(txn)) {
+                return null;
+            }
+            if (made.getCount() > 0) {
+                if (cluster.store.commit(txn, SECOND) instanceof Outcome.Committed) {
+                    made.countDown();
+                }
+                return new Outcome.Unknown("the answer is lost");
+            }
+            try {
+                answer.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+            return cluster.store.commit(txn, SECOND);
+        };
+        clients[0].mkdir("/d");
+        made.await();
+        clients[0].write("/d/lost", 0, new byte[1], 0);
+        ways[0].cut = true;
+        Thread.sleep(3000);
+        assertEquals(null, cluster.store.range(keys.session("n1"), null, 0, false, 0, SECOND).only());
+        io.etcfs.core.fs.ClusterNode third = cluster.start("n3");
+        new TestClient(third).write("/d/kept", 0, "theirs".getBytes(), 0);
+        third.leave(5 * SECOND);
+        answer.countDown();
+        Thread.sleep(300);
+        ways[0].cut = false;
+        long until = System.nanoTime() + 10 * SECOND;
+        while (cluster.stopped.isEmpty() && System.nanoTime() < until) {
+            Thread.sleep(20);
+        }
+        assertEquals(1, cluster.stopped.size(), cluster.stopped::toString);
+        assertEquals(true, cluster.stopped.getFirst().contains("was taken by another node"), cluster.stopped.getFirst());
+        cluster.stopped.clear();
+        assertEquals(List.of("kept"), clients[1].list("/d"));
+        assertArrayEquals("theirs".getBytes(), clients[1].read("/d/kept"));
+    }
+
     /** The next session ends while tokens are taken back under it: the one after that takes them. */
     @Test
     void aSessionLostWhileTakingBack() throws Exception {
