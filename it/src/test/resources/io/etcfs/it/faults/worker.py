@@ -65,7 +65,7 @@ class Node:
 
     def close(self):
         if self.root is not None:
-            os.close(self.root)
+            shut(self.root)
         self.root = None
 
     def is_gone(self):
@@ -322,7 +322,7 @@ def read_whole(root, name, f=call):
     try:
         return f(os.pread, fd, 2 << 20, 0)
     finally:
-        os.close(fd)
+        shut(fd)
 
 
 def read():
@@ -367,7 +367,7 @@ def ask_other():
         files.durable(files.last_of(name.split('/')[0]))
         count('asked')
     finally:
-        os.close(root)
+        shut(root)
 
 
 def look(crash):
