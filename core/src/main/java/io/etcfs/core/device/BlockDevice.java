@@ -10,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 public interface BlockDevice extends AutoCloseable {
     int BLOCK_BYTES = 4096;
 
+    /** What it has now: a device can grow. */
     long sizeBytes();
 
     /** Fills {@code target} from {@code offsetBytes} on. */

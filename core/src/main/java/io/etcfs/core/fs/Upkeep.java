@@ -8,7 +8,7 @@ import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 
 /**
- * What has to be done now and then: idle tokens and inodes are given back above a bound, suspects that have ended are cleared, etcd's history is compacted by one node of the cluster, and a database that fills
+ * What has to be done now and then: idle tokens and inodes are given back above a bound, a device that has grown is used, suspects that have ended are cleared, etcd's history is compacted by one node of the cluster, and a database that fills
  * up is noticed before it refuses everything (an etcd in NOSPACE alarm can't be left by deleting).
  */
 final class Upkeep {
@@ -53,6 +53,7 @@ final class Upkeep {
             long now = node.monitor().nowNs();
             try {
                 node.tokens().clearSuspects();
+                node.space().followDevice();
                 boolean refused = node.monitor().with(node.pipeline()::takeRefusedForSpace);
                 if (now >= nextStatus || refused || halfFull) {
                     nextStatus = now + STATUS_NS;

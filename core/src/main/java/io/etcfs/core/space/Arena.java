@@ -38,7 +38,7 @@ public final class Arena {
     private final long firstBlock;
     private final int blocks;
     private final int usableFrom;
-    private final int usableTo;
+    private int usableTo;
     private final Bitmap reserved;
     private final Bitmap journal;
     private final BitSet dirtySegments = new BitSet();
@@ -233,6 +233,18 @@ public final class Arena {
     /** Blocks that can be handed out. */
     public int freeBlocks() {
         return closed ? 0 : freeBlocks;
+    }
+
+    /** More of it is on the device now: {@code to} blocks, which is not less than before. The new ones are free. */
+    void grow(int to) {
+        if (to < usableTo || to > blocks) {
+            throw new IllegalArgumentException(to + " blocks of " + this + " on the device, of " + blocks);
+        }
+        reserved.clear(usableTo, to);
+        journal.clear(usableTo, to);
+        freeBlocks += to - usableTo;
+        journalFreeBlocks += to - usableTo;
+        usableTo = to;
     }
 
     /** While it is closed no block of it is handed out, and nobody should begin to free any in it: so it becomes {@link #isQuiet quiet}. */

@@ -18,7 +18,7 @@ public final class Arenas {
     private static final int ARENAS_LOOKED_AT = 8;
 
     private final long arenaBlocks;
-    private final long deviceBlocks;
+    private long deviceBlocks;
     private final TreeMap<Long, Arena> arenas = new TreeMap<>();
     /** Those whose bitmaps were changed since {@link #takeDirty}. */
     private final TreeMap<Long, Arena> dirty = new TreeMap<>();
@@ -44,6 +44,23 @@ public final class Arenas {
     /** The arenas that the device has room for, the last one perhaps in part: numbers from 0 up to this. */
     public long arenaCount() {
         return (deviceBlocks + arenaBlocks - 1) / arenaBlocks;
+    }
+
+    long deviceBlocks() {
+        return deviceBlocks;
+    }
+
+    /** The device has so many blocks now, not less than before. Of our arenas the last one was grown before. */
+    void grow(long blocks) {
+        if (blocks < deviceBlocks) {
+            throw new IllegalArgumentException(blocks + " blocks, there were " + deviceBlocks);
+        }
+        deviceBlocks = blocks;
+    }
+
+    /** Blocks of an arena that can be used at all; 0 behind the end of the device. */
+    long usableBlocks(long id) {
+        return Math.clamp(deviceBlocks - id * arenaBlocks, 0, arenaBlocks) - (id == 0 ? 1 : 0);
     }
 
     /** An arena of this device with all its blocks free; it is not added. */

@@ -3,6 +3,7 @@ package io.etcfs.core.space;
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.Extent;
@@ -71,8 +72,8 @@ public final class Space {
     private final EndedSessions endedSessions;
     private final Arenas arenas;
     private final ArenaWants wants;
+    private final Growth growth;
     private final long arenaBlocks;
-    private final long deviceBlocks;
     /** Records that are in a batch which is not committed, and those whose batch committed since the present sweep began: it may still see them. */
     private final Set<Key> unfreeing = new HashSet<>();
     private final Set<Key> unfreed = new HashSet<>();
@@ -93,7 +94,7 @@ public final class Space {
     private StoreRoom storeRoom = StoreRoom.ENOUGH;
     private Watch watch;
 
-    public Space(Monitor monitor, MetadataStore store, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node, long arenaBlocks, long deviceBlocks) {
+    public Space(Monitor monitor, MetadataStore store, BlockDevice device, Tasks tasks, Session session, Pipeline pipeline, Keys keys, String node, long arenaBlocks, long deviceBlocks) {
         this.monitor = monitor;
         this.store = store;
         this.tasks = tasks;
@@ -102,10 +103,10 @@ public final class Space {
         this.keys = keys;
         this.node = node;
         this.arenaBlocks = arenaBlocks;
-        this.deviceBlocks = deviceBlocks;
         this.endedSessions = new EndedSessions(store, keys);
         this.arenas = new Arenas(arenaBlocks, deviceBlocks);
         this.wants = new ArenaWants(monitor, store, session, pipeline, keys, node, arenas);
+        this.growth = new Growth(monitor, store, device, session, pipeline, keys, node, arenas, arenaBlocks);
         this.sweeper = monitor.new Waiters();
     }
 
@@ -332,6 +333,13 @@ public final class Space {
         }
     }
 
+    /** Now and then: whether the device has grown. Without the monitor. */
+    public void followDevice() throws StoreUnavailableException, StoreRejectedException {
+        if (growth.seen()) {
+            growth.look();
+        }
+    }
+
     /** Blocks of one arena. */
     public long arenaBlocks() {
         return arenaBlocks;
@@ -410,8 +418,13 @@ public final class Space {
     private static final long TRY_AGAIN = -1;
 
     private long claimOne(Compare[] guard) throws StoreUnavailableException, StoreRejectedException {
+        Compare size = growth.look();
+        if (size == null) {
+            return NONE_LEFT;
+        }
         KeyValue free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, false, 0, REQUEST_NS).only();
         List<Compare> compares = new ArrayList<>(List.of(guard));
+        compares.add(size);
         if (free != null) {
             return claimGivenBack(compares, free) ? keys.parseFreeArena(free.key()) : TRY_AGAIN;
         }
@@ -522,8 +535,13 @@ public final class Space {
         for (long id : notOurs) {
             KeyValue free = store.range(keys.freeArena(id), null, 0, false, 0, REQUEST_NS).only();
             List<Compare> guard = monitor.with(() -> stopping || leaving || !session.trusted() ? null : session.guard().compares());
-            if (free != null && guard != null && claimGivenBack(guard, free)) {
-                load(id, Long.MAX_VALUE);
+            Compare size = free == null || guard == null ? null : growth.look();
+            if (size != null) {
+                List<Compare> compares = new ArrayList<>(guard);
+                compares.add(size);
+                if (claimGivenBack(compares, free)) {
+                    load(id, Long.MAX_VALUE);
+                }
             }
         }
     }
@@ -562,7 +580,7 @@ public final class Space {
 
     /** Blocks of the device that can hold data, and those of them that no extent has, all nodes' arenas counted. Reads etcd. */
     public Usage usage() throws StoreUnavailableException, StoreRejectedException {
-        long total = deviceBlocks - 1;
+        long total = monitor.with(arenas::deviceBlocks) - 1;
         long used = 0;
         List<KeyValue> claimed = new ArrayList<>(store.range(keys.arenas(), keys.arenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues());
         List<KeyValue> free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues();
@@ -571,15 +589,20 @@ public final class Space {
                 Keys.ArenaKey k = keys.parseArena(kv.key());
                 int recorded = io.etcfs.core.record.proto.Arena.parseFrom(kv.value()).getFreeBlocks();
                 Integer own = k.node().equals(node) ? monitor.with(() -> arenas.get(k.id()) == null ? null : (Integer) arenas.get(k.id()).journalFreeBlocks()) : null;
-                used += arenas.newArena(k.id()).usableBlocks() - (own == null ? recorded : own);
+                used += used(k.id(), own == null ? recorded : own);
             }
             for (KeyValue kv : free) {
-                used += arenas.newArena(keys.parseFreeArena(kv.key())).usableBlocks() - io.etcfs.core.record.proto.Arena.parseFrom(kv.value()).getFreeBlocks();
+                used += used(keys.parseFreeArena(kv.key()), io.etcfs.core.record.proto.Arena.parseFrom(kv.value()).getFreeBlocks());
             }
         } catch (InvalidProtocolBufferException e) {
             throw new NodeStoppedError("damaged arena record: " + e.getMessage());
         }
         return new Usage(total, total - used);
+    }
+
+    /** While the device grows an arena can have more free blocks than it has by the size that we go by. */
+    private long used(long id, long free) {
+        return Math.max(0, monitor.with(() -> arenas.usableBlocks(id)) - free);
     }
 
     /** No bitmap changes from now on but by what was begun. Before everything is published for {@link #releaseArenas}: a batch does not look whose the arenas are. */

@@ -1,6 +1,8 @@
 package io.etcfs.it.limits;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.it.cluster.Crew;
 import io.etcfs.it.cluster.DevCluster;
@@ -12,6 +14,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Random;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.MethodOrderer;
@@ -25,6 +28,9 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(240)
 class DeviceFullTest {
     private static final String SIZE = "96M";
+    /** In the middle of an arena. */
+    private static final String GROWN_SIZE = "200M";
+    private static final long GROWN_BYTES = 200L << 20;
     private static final Duration LIMIT = Duration.ofSeconds(100);
     private static DevCluster cluster;
 
@@ -69,10 +75,32 @@ class DeviceFullTest {
     @Test
     @Order(4)
     void fromTwoNodesAtOnce() {
-        // The first has every arena by now, and no other node can use them before it has left.
-        cluster.umount(1);
-        cluster.remount(1);
+        // The first has every arena by now, and gives some away.
         fill("two", 1, 2, "two");
+    }
+
+    /** The device grows under two nodes that are mounted, and both fill it to its new end. */
+    @Test
+    @Order(5)
+    void theDeviceGrows() throws Exception {
+        Path state = cluster.scratch().getParent();
+        command("truncate", "-s", GROWN_SIZE, state.resolve("device.img").toString());
+        command("losetup", "-c", Files.readString(state.resolve("device")).strip());
+        long until = System.nanoTime() + Duration.ofSeconds(20).toNanos();
+        while (Files.getFileStore(cluster.mount(1)).getTotalSpace() < GROWN_BYTES - 4096 || Files.getFileStore(cluster.mount(2)).getTotalSpace() < GROWN_BYTES - 4096) {
+            assertTrue(System.nanoTime() < until, "the new size is not seen");
+            Thread.sleep(50);
+        }
+        byte[] mib = new byte[1 << 20];
+        new Random(7).nextBytes(mib);
+        for (int i = 0; i < 80; i++) {
+            Files.write(cluster.mount(1 + i % 2).resolve("grown" + i), mib);
+        }
+        for (int i = 0; i < 80; i++) {
+            assertArrayEquals(mib, Files.readAllBytes(cluster.mount(2 - i % 2).resolve("grown" + i)));
+        }
+        DevCluster.Result fsck = cluster.tryEtcfsctl("fsck");
+        assertEquals(0, fsck.code(), fsck.toString());
     }
 
     private static void fill(String name, int here, int there, String how) {

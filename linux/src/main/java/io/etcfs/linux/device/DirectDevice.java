@@ -28,19 +28,23 @@ public final class DirectDevice implements BlockDevice {
     private static final long BLKGETSIZE64 = 0x8008_1272L;
     private static final long BLKSSZGET = 0x1268L;
 
+    private static final System.Logger LOG = System.getLogger(DirectDevice.class.getName());
     private final String path;
     private final int fd;
-    private final long sizeBytes;
+    private final boolean blockDevice;
+    /** As it was last asked for. */
+    private volatile long sizeBytes;
     private final boolean volatileCache;
     private final ExecutorService threads;
     /** Read lock: an access. Write lock: closing, so that no access meets a descriptor number that is another file's by then. */
     private final ReentrantReadWriteLock open = new ReentrantReadWriteLock();
     private boolean closed;
 
-    private DirectDevice(String path, int fd, long sizeBytes, boolean volatileCache, int threads) {
+    private DirectDevice(String path, int fd, boolean blockDevice, boolean volatileCache, int threads) throws LinuxException {
         this.path = path;
         this.fd = fd;
-        this.sizeBytes = sizeBytes;
+        this.blockDevice = blockDevice;
+        this.sizeBytes = askSize();
         this.volatileCache = volatileCache;
         this.threads = Executors.newFixedThreadPool(threads, Thread.ofPlatform().daemon().name("device-", 0).factory());
     }
@@ -55,22 +59,18 @@ public final class DirectDevice implements BlockDevice {
                 "open " + path + " for direct access");
         try {
             Descriptors.Status status = Descriptors.status(fd);
-            long size;
             boolean volatileCache = true;
             if (status.isBlockDevice()) {
-                size = askLong(fd, BLKGETSIZE64, "BLKGETSIZE64 " + path);
                 // An int, in the lower half on a little-endian machine.
                 int sector = (int) askLong(fd, BLKSSZGET, "BLKSSZGET " + path);
                 if (sector <= 0 || BLOCK_BYTES % sector != 0) {
                     throw new LinuxException(ErrorNumbers.EINVAL, path + " has blocks of " + sector + " bytes, which do not fit into " + BLOCK_BYTES);
                 }
                 volatileCache = hasVolatileCache(Path.of("/sys/dev/block", status.deviceMajor() + ":" + status.deviceMinor()));
-            } else if (status.isRegularFile()) {
-                size = status.sizeBytes();
-            } else {
+            } else if (!status.isRegularFile()) {
                 throw new LinuxException(ErrorNumbers.EINVAL, path + " is neither a block device nor a regular file");
             }
-            return new DirectDevice(path.toString(), fd, size - size % BLOCK_BYTES, volatileCache, threads);
+            return new DirectDevice(path.toString(), fd, status.isBlockDevice(), volatileCache, threads);
         } catch (LinuxException e) {
             Descriptors.close(fd);
             throw e;
@@ -95,8 +95,21 @@ public final class DirectDevice implements BlockDevice {
         return true;
     }
 
+    private long askSize() throws LinuxException {
+        long size = blockDevice ? askLong(fd, BLKGETSIZE64, "BLKGETSIZE64 " + path) : Descriptors.status(fd).sizeBytes();
+        return size - size % BLOCK_BYTES;
+    }
+
     @Override
     public long sizeBytes() {
+        whileOpen(() -> {
+            try {
+                sizeBytes = askSize();
+            } catch (LinuxException e) {
+                LOG.log(System.Logger.Level.WARNING, "its size can't be asked for: {0}", e.getMessage());
+            }
+            return 0;
+        });
         return sizeBytes;
     }
 
@@ -132,13 +145,17 @@ public final class DirectDevice implements BlockDevice {
         });
     }
 
-    private void check(long offset, MemorySegment buffer) {
+    private void check(long offset, MemorySegment buffer) throws DeviceException {
         long length = buffer.byteSize();
         if (!buffer.isNative() || ((offset | length | buffer.address()) & (BLOCK_BYTES - 1)) != 0) {
             throw new IllegalArgumentException("not aligned: " + length + " bytes at " + offset + ", buffer " + buffer);
         }
-        if (offset < 0 || offset > sizeBytes - length) {
-            throw new IllegalArgumentException(length + " bytes at " + offset + " of " + sizeBytes);
+        if (offset < 0) {
+            throw new IllegalArgumentException(length + " bytes at " + offset);
+        }
+        // Others may use what it has grown by; where this machine does not know that it has grown they can't be read.
+        if (offset > sizeBytes - length && offset > sizeBytes() - length) {
+            throw new DeviceException(ErrorNumbers.EIO, path + " has " + sizeBytes + " bytes, " + length + " are wanted at " + offset);
         }
     }
 

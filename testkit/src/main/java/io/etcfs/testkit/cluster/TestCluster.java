@@ -46,8 +46,13 @@ public final class TestCluster implements AutoCloseable {
     private boolean planted;
 
     public TestCluster(long deviceBytes) {
+        this(deviceBytes, deviceBytes);
+    }
+
+    /** @param mostBytes what the device can grow to */
+    public TestCluster(long deviceBytes, long mostBytes) {
         store = new MemoryStore(clock, tasks);
-        device = new MemoryDevice(deviceBytes);
+        device = new MemoryDevice(deviceBytes, mostBytes);
         superblock = superblock(NAME, deviceBytes);
         Keys keys = new Keys(NAME);
         history = new History(store, keys);

@@ -25,21 +25,34 @@ public final class MemoryDevice implements BlockDevice {
     /** Runs before each write takes effect, with its offset: a test keeps it on its way. */
     public volatile LongConsumer beforeWrite = offset -> {};
 
+    /** What it says that it has. */
+    private volatile long sizeBytes;
+
     public MemoryDevice(long sizeBytes) {
-        cache = Arena.ofAuto().allocate(sizeBytes, BLOCK_BYTES);
-        durable = Arena.ofAuto().allocate(sizeBytes, BLOCK_BYTES);
+        this(sizeBytes, sizeBytes);
+    }
+
+    /** @param mostBytes what it can grow to */
+    public MemoryDevice(long sizeBytes, long mostBytes) {
+        this.sizeBytes = sizeBytes;
+        cache = Arena.ofAuto().allocate(mostBytes, BLOCK_BYTES);
+        durable = Arena.ofAuto().allocate(mostBytes, BLOCK_BYTES);
     }
 
     @Override
     public long sizeBytes() {
-        return cache.byteSize();
+        return sizeBytes;
+    }
+
+    public void grow(long toBytes) {
+        sizeBytes = toBytes;
     }
 
     private void check(long offsetBytes, MemorySegment buffer) throws DeviceException {
         if (offsetBytes % BLOCK_BYTES != 0 || buffer.byteSize() % BLOCK_BYTES != 0 || buffer.address() % BLOCK_BYTES != 0) {
             throw new DeviceException(EINVAL, "access of " + buffer.byteSize() + " bytes at " + offsetBytes + " is not aligned");
         }
-        if (offsetBytes < 0 || offsetBytes + buffer.byteSize() > cache.byteSize()) {
+        if (offsetBytes < 0 || offsetBytes + buffer.byteSize() > sizeBytes) {
             throw new DeviceException(EINVAL, "access of " + buffer.byteSize() + " bytes at " + offsetBytes + " is outside of the device");
         }
     }

@@ -1,0 +1,113 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.Errno;
+import io.etcfs.core.fs.FsException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** A device that grows is used to its new end by nodes that go on. */
+@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class GrowthTest {
+    private static final int MIB = 1 << 20;
+    private static final int MOST_MIB = 128;
+
+    private TestCluster cluster;
+
+    @AfterEach
+    void stop() {
+        cluster.close();
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private static byte[] content(String path) {
+        byte[] bytes = new byte[MIB];
+        new Random(path.hashCode()).nextBytes(bytes);
+        return bytes;
+    }
+
+    private static List<String> fill(TestClient by, String directory) throws FsException {
+        List<String> names = new ArrayList<>();
+        while (true) {
+            String path = directory + "/f" + names.size();
+            try {
+                by.write(path, 0, content(path), 0);
+            } catch (FsException e) {
+                assertEquals(Errno.ENOSPC, e.errno());
+            }
+            if (by.stat(path).size() < MIB) {
+                by.unlink(path);
+                return names;
+            }
+            names.add(path);
+        }
+    }
+
+    private static void awaitFree(TestClient by, long leastMib) throws Exception {
+        long until = System.nanoTime() + 20_000_000_000L;
+        while (by.freeBlocks() < leastMib * 256) {
+            assertTrue(System.nanoTime() < until, "free: " + by.freeBlocks());
+            Thread.sleep(20);
+        }
+    }
+
+    /** Ends in the middle of arenas, which have 16 MiB, and at their ends. */
+    @ParameterizedTest
+    @CsvSource({"24, 31, 88", "24, 32, 88", "32, 40, 48", "31, 33, 100"})
+    void itIsUsedToItsNewEnd(int firstMib, int secondMib, int thirdMib) throws Exception {
+        cluster = new TestCluster((long) firstMib * MIB, (long) MOST_MIB * MIB);
+        ClusterNode n1 = cluster.start("n1");
+        TestClient a = new TestClient(n1);
+        TestClient b = new TestClient(cluster.start("n2"));
+        a.mkdir("/a");
+        b.mkdir("/b");
+        a.mkdir("/c");
+        List<String> first = fill(a, "/a");
+        assertTrue(first.size() >= firstMib - 2, first.size() + " MiB");
+        cluster.device.grow((long) secondMib * MIB);
+        awaitFree(b, secondMib - firstMib);
+        List<String> second = fill(b, "/b");
+        assertTrue(first.size() + second.size() >= secondMib - 3, second.size() + " MiB");
+        cluster.device.grow((long) thirdMib * MIB);
+        awaitFree(a, thirdMib - secondMib);
+        List<String> third = fill(a, "/c");
+        assertTrue(first.size() + second.size() + third.size() >= thirdMib - 4, third.size() + " MiB");
+        for (TestClient reader : List.of(a, b)) {
+            for (List<String> paths : List.of(first, second, third)) {
+                for (String path : paths) {
+                    assertArrayEquals(content(path), reader.read(path), path);
+                }
+            }
+        }
+    }
+
+    /** The arena at the old end is in nobody's hands. */
+    @Test
+    void anArenaThatNobodyOwnsGrowsWithIt() throws Exception {
+        cluster = new TestCluster(24L * MIB, (long) MOST_MIB * MIB);
+        ClusterNode n1 = cluster.start("n1");
+        TestClient a = new TestClient(n1);
+        a.mkdir("/a");
+        List<String> first = fill(a, "/a");
+        n1.leave(5_000_000_000L);
+        TestClient b = new TestClient(cluster.start("n2"));
+        cluster.device.grow(30L * MIB);
+        awaitFree(b, 6);
+        b.mkdir("/b");
+        List<String> second = fill(b, "/b");
+        assertTrue(first.size() + second.size() >= 27, second.size() + " MiB");
+        for (String path : first) {
+            assertArrayEquals(content(path), b.read(path), path);
+        }
+    }
+}
