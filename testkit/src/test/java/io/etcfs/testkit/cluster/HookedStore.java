@@ -12,6 +12,7 @@ import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.Watch;
 import io.etcfs.core.store.WatchListener;
+import java.util.function.Consumer;
 
 /** One node's way to the shared store: a test decides what becomes of each transaction. */
 final class HookedStore implements MetadataStore {
@@ -24,6 +25,8 @@ final class HookedStore implements MetadataStore {
     volatile Hook hook = txn -> null;
     /** Nothing gets through: requests take a while and have no answer. */
     volatile boolean cut;
+    /** What becomes of a range between its reading and its answer. */
+    volatile Consumer<Key> afterRange = key -> {};
     /** Each range takes that much longer, ms. */
     volatile long rangeDelayMs;
 
@@ -45,7 +48,9 @@ final class HookedStore implements MetadataStore {
     public RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
         reach();
         sleep(rangeDelayMs);
-        return shared.range(key, end, limit, keysOnly, atRevision, timeoutNs);
+        RangeResult result = shared.range(key, end, limit, keysOnly, atRevision, timeoutNs);
+        afterRange.accept(key);
+        return result;
     }
 
     @Override

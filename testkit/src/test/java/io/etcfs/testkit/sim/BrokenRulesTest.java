@@ -45,7 +45,6 @@ class BrokenRulesTest {
                 Arguments.of(Fault.SHARED_FROM_VANISHED, Set.of(Kind.LATE_WRITES)),
                 Arguments.of(Fault.SESSION_OVER_WRITES, Set.of(Kind.LATE_WRITES)),
                 Arguments.of(Fault.MADE_AGAIN_AFTER_OTHERS, Set.of(Kind.LATE_WRITES)),
-                Arguments.of(Fault.GIVEN_ARENA_READ_LATE, Set.of()),
                 Arguments.of(Fault.VALID_NOT_LOWERED, Set.of()),
                 Arguments.of(Fault.UNFREE_IGNORED, Set.of()),
                 Arguments.of(Fault.FILE_LOCK_AS_REMEMBERED, Set.of()),
