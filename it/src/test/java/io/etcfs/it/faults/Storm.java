@@ -23,6 +23,8 @@ import java.util.concurrent.CompletionException;
 /** Faults that come and go while a worker is busy on each of three nodes. Each node reaches etcd by a gate of its own. */
 final class Storm implements AutoCloseable {
     private static final int NODES = 3;
+    /** Which faults there are: {@code -Detcfs.it.faults.kinds=LEAVE|CUT.*}. */
+    private static final String KINDS = System.getProperty("etcfs.it.faults.kinds", ".*");
     /** Of one call of a worker: longer than the daemon's deadline of 20 s and a fault that begins meanwhile. */
     private static final int CALL_LIMIT_S = 60;
     private static final Duration RECOVERY = Duration.ofSeconds(75);
@@ -109,14 +111,15 @@ final class Storm implements AutoCloseable {
     }
 
     private Kind choose() {
-        double at = random.nextDouble() * Arrays.stream(Kind.values()).mapToDouble(k -> k.weight).sum();
-        for (Kind k : Kind.values()) {
+        List<Kind> kinds = Arrays.stream(Kind.values()).filter(k -> k.name().matches(KINDS)).toList();
+        double at = random.nextDouble() * kinds.stream().mapToDouble(k -> k.weight).sum();
+        for (Kind k : kinds) {
             at -= k.weight;
             if (at < 0) {
                 return k;
             }
         }
-        return Kind.KILL;
+        return kinds.getLast();
     }
 
     private void happen(Kind kind) throws Exception {
