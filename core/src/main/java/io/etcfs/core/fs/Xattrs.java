@@ -74,8 +74,10 @@ final class Xattrs {
                     large += x.getValue() == null ? XATTR_VALUE_MAX : 0;
                 }
             }
-            boolean small = value.length <= XATTR_INLINE && inline + name.length + value.length <= XATTR_INLINE_TOTAL;
-            if (inline + name.length > 4L * XATTR_INLINE_TOTAL || !small && large + XATTR_VALUE_MAX > XATTR_TOTAL_MAX) {
+            // However full it is: a value that is there can be replaced by one that is no longer.
+            boolean shrinks = there && i.xattrs().get(key) != null && value.length <= i.xattrs().get(key).length;
+            boolean small = shrinks || value.length <= XATTR_INLINE && inline + name.length + value.length <= XATTR_INLINE_TOTAL;
+            if (!shrinks && inline + name.length > 4L * XATTR_INLINE_TOTAL || !small && large + XATTR_VALUE_MAX > XATTR_TOTAL_MAX) {
                 throw new FsException(Errno.ENOSPC);
             }
             i.largeXattrsForChange().remove(key);

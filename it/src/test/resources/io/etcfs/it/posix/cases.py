@@ -1600,6 +1600,28 @@ def case_xattrs(a, b):
     eq(os.getxattr(b + '/g', long), b'long')
 
 
+def case_xattrs_of_a_full_file_can_be_replaced(a, b):
+    make(a + '/f')
+    n = 0
+    try:
+        while n < 5000:
+            os.setxattr(a + '/f', 'user.name-%d' % n, b'first-value-%d' % n, os.XATTR_CREATE)
+            n += 1
+            tick()
+    except OSError as e:
+        eq(e.errno, errno.ENOSPC)
+    check(n >= 50, 'only', n)
+    for i in range(n):
+        os.setxattr(b + '/f', 'user.name-%d' % i, b'value-%d' % i, os.XATTR_REPLACE)
+        tick()
+    for i in range(n):
+        eq(os.getxattr(a + '/f', 'user.name-%d' % i), b'value-%d' % i)
+    for i in range(n):
+        os.removexattr(a + '/f', 'user.name-%d' % i)
+        tick()
+    eq(os.listxattr(b + '/f'), [])
+
+
 def case_large_and_many_xattrs(a, b):
     make(a + '/f')
     if OURS:
