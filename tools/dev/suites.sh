@@ -18,6 +18,21 @@ need_suites() {
   fi
 }
 
+# --- programs that people run, for test programs ----------------------------------------------------------------------
+
+check_programs() { # NAME...; prints them with commas
+  local name scripts=$ROOT/it/src/test/resources/io/etcfs/it/suite/programs
+  for name in "$@"; do
+    [ "$name" != prelude ] && [ -r "$scripts/$name.sh" ] || usage_error "no program '$name': $(cd "$scripts" && printf '%s\n' *.sh | grep -v '^prelude' | sed 's/\.sh$//' | paste -sd' ')"
+  done
+  (IFS=,; echo "$*")
+}
+
+need_programs() {
+  need_commands git:git mvn:maven npm:npm node:nodejs rsync:rsync tar:tar setfattr:attr setfacl:acl python3:python3 stress-ng:stress-ng unzip:unzip setpriv:util-linux
+  [ -n "$(find /usr/lib/postgresql -name initdb -print -quit 2>/dev/null)" ] && [ -n "$(find /usr/lib/postgresql -name pgbench -print -quit)" ] || install_packages postgresql
+}
+
 # --- suites that take longer, for test suites -------------------------------------------------------------------------
 
 need_long_suites() { # exports ETCFS_SUITE_PYTHON, and ETCFS_SUITE_GO if there is a Go

@@ -2,18 +2,19 @@
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 test_command() {
-  local tier=${1:-all} models=fast status=0
+  local tier=${1:-all} models=fast programs='' status=0
   case $tier:${2:-} in
     spec:all) models=all; shift ;;
     exercise:*) shift; long_test exercise exercise "$@"; return ;;
     fuzz:*) shift; long_test fuzz faults "$@"; return ;;
+    programs:*) shift $(($# > 0)); programs=$(check_programs "$@"); set -- ;;
   esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
   case $tier in
     all|unit|sim|it|spec) ;;
-    suites) ;;
+    suites|programs) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, exercise, fuzz" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, exercise, fuzz" ;;
   esac
   find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   case $tier in
@@ -22,8 +23,8 @@ test_command() {
     sim)  test_modules "$tier" -pl testkit -am '-Dtest=io.etcfs.testkit.sim.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     it)   test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     # Tests that the other tiers leave out, by their tag (it/pom.xml).
-    suites|pjd)
-      test_modules "$tier" -pl it -am "-Dgroups=$tier" -DexcludedGroups= -Detcfs.it.deviceSize=8G '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
+    suites|pjd|programs)
+      test_modules "$tier" -pl it -am "-Dgroups=$tier" -DexcludedGroups= "-Detcfs.it.programs=$programs" -Detcfs.it.deviceSize=8G '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
   esac
   case $tier in all|spec) check_models $models ;; esac
   summarize_tests || status=1
@@ -55,6 +56,7 @@ test_modules() { # TIER MAVEN_ARGS...
     case $tier in
       pjd) need_pjd ;;
       suites) need_long_suites ;;
+      programs) need_programs ;;
       *)
         need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
           losetup:mount python3:python3 tar:tar mkfs.ext4:e2fsprogs ping_pong:ctdb

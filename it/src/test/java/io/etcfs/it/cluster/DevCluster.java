@@ -105,6 +105,11 @@ public final class DevCluster implements AutoCloseable {
         return nodes;
     }
 
+    /** The directory of the project that is tested. */
+    public Path root() {
+        return root;
+    }
+
     public Path mount(int node) {
         return state.resolve("mnt/n" + node);
     }
