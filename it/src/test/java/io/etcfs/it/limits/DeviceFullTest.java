@@ -41,7 +41,9 @@ class DeviceFullTest {
 
     @AfterAll
     static void down() {
-        cluster.close();
+        if (cluster != null) {
+            cluster.close();
+        }
     }
 
     @Test

@@ -35,7 +35,9 @@ class EtcdFullTest {
 
     @AfterAll
     static void down() {
-        cluster.close();
+        if (cluster != null) {
+            cluster.close();
+        }
     }
 
     private static void run(int node, String directory, String what) {
