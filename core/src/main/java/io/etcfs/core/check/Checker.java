@@ -142,6 +142,7 @@ public final class Checker {
             case "fence_pending:" -> nodes.fencePending(kv);
             case "fence_claim:" -> nodes.fenceClaim(kv);
             case "fence_done:" -> nodes.fenceDone(kv);
+            case "registered:" -> nodes.registered(kv);
             default -> throw new IllegalArgumentException("a key of no kind that is known");
         }
     }

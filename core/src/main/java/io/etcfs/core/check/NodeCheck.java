@@ -10,6 +10,7 @@ import io.etcfs.core.record.proto.FenceDone;
 import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.Registered;
 import io.etcfs.core.record.proto.Session;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
@@ -109,6 +110,12 @@ final class NodeCheck {
 
     void fenceDone(KeyValue kv) throws InvalidProtocolBufferException {
         of(kv.key()).fenced = FenceDone.parseFrom(kv.value());
+    }
+
+    /** It outlives what it is about: the next session of the node sees to that. */
+    void registered(KeyValue kv) throws InvalidProtocolBufferException {
+        of(kv.key());
+        Registered.parseFrom(kv.value());
     }
 
     void hasArena(String node, Key key) {

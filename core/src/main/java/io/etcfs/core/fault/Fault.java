@@ -149,6 +149,10 @@ public enum Fault {
     FENCED_THOUGH_BACK,
     /** The mark of a fence that is done is not looked at. */
     FENCED_AGAIN,
+    /** The device accepts a session before etcd knows that it may. */
+    ADMITTED_UNRECORDED,
+    /** A session is used though it had ended before the device accepted it. */
+    ADMITTED_THOUGH_ENDED,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 

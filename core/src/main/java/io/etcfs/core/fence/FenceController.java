@@ -4,7 +4,6 @@ import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.record.Keys;
-import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
@@ -364,7 +363,7 @@ public final class FenceController {
         }
         String[] saw = {""};
         Fence.Result result = fence.carryOut(found, (intent, claim) -> {
-            Severing severed = sever(node, found.pending().createRevision(), intent, claim);
+            Severing severed = sever(new Fencer.Vanished(node, found.pending().createRevision(), found.admitted(), intent.getInstanceId()), claim);
             saw[0] = severed.saw();
             return severed;
         });
@@ -378,13 +377,14 @@ public final class FenceController {
     }
 
     /** On a task of its own, as it may take for ever; the claim is kept meanwhile. */
-    private Severing sever(String node, long before, FenceIntent intent, Fence.Claim claim) {
+    private Severing sever(Fencer.Vanished vanished, Fence.Claim claim) {
+        String node = vanished.node();
         Severing[] answer = new Severing[1];
         monitor.with(() -> severing.add(node));
         tasks.start("sever-" + node, () -> {
             Severing given;
             try {
-                given = fencer.sever(node, before, intent.getInstanceId());
+                given = fencer.sever(vanished);
             } catch (RuntimeException e) {
                 given = new Severing(false, "the fencer failed: " + e);
             }

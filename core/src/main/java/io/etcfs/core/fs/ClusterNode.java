@@ -8,6 +8,7 @@ import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fence.FenceController;
+import io.etcfs.core.fence.FencedDevice;
 import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.kernel.KernelCache;
 import io.etcfs.core.lock.HeldLock;
@@ -85,8 +86,9 @@ public final class ClusterNode implements Operations {
         Keys keys = new Keys(settings.filesystem());
         NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
         Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
-        Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
-        Pipeline pipeline = new Pipeline(monitor, ports.store(), ports.device(), session, keys, settings.node(), settings.maxTxnOps());
+        Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
+        BlockDevice device = new FencedDevice(ports.device(), this::stop);
+        Pipeline pipeline = new Pipeline(monitor, ports.store(), device, session, keys, settings.node(), settings.maxTxnOps());
         Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
         long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;
         Space space = new Space(monitor, ports.store(), ports.device(), tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
@@ -103,7 +105,7 @@ public final class ClusterNode implements Operations {
                 throw (RuntimeException) e;
             });
         });
-        node = new Node(monitor, ports.store(), ports.device(), tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
+        node = new Node(monitor, ports.store(), device, tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
         waiting.reading(tokens::lastPageNs);
         waiting.storeTakesNothing(() -> space.storeRoom() == StoreRoom.NONE);
         openFiles = new OpenFiles(node);

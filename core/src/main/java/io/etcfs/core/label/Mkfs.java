@@ -50,12 +50,23 @@ public final class Mkfs {
     private final MetadataStore store;
     private final BlockDevice device;
     private final long timeoutNs;
+    private final Seizure seizure;
+
+    /** What a device needs before it is overwritten by force: only when all was checked. */
+    public interface Seizure {
+        void run() throws DeviceException;
+    }
 
     /** @param timeoutNs of each request to the store */
     public Mkfs(MetadataStore store, BlockDevice device, long timeoutNs) {
+        this(store, device, timeoutNs, () -> {});
+    }
+
+    public Mkfs(MetadataStore store, BlockDevice device, long timeoutNs, Seizure seizure) {
         this.store = store;
         this.device = device;
         this.timeoutNs = timeoutNs;
+        this.seizure = seizure;
     }
 
     /** Returns the record of the new filesystem once etcd and the device have it. */
@@ -81,6 +92,7 @@ public final class Mkfs {
             create(keys, record);
             try {
                 if (request.force()) {
+                    seizure.run();
                     Signature.wipe(device);
                 }
                 Label.of(record).write(device);

@@ -42,6 +42,7 @@ public final class Keys {
     private final byte[] fencePending;
     private final byte[] fenceClaim;
     private final byte[] fenceDone;
+    private final byte[] registered;
     private final byte[] lock;
     private final byte[] want;
     private final byte[] owner;
@@ -73,6 +74,7 @@ public final class Keys {
         fencePending = kind("fence_pending:");
         fenceClaim = kind("fence_claim:");
         fenceDone = kind("fence_done:");
+        registered = kind("registered:");
         lock = kind("lock:");
         want = kind("want:");
         owner = kind("owner:");
@@ -304,6 +306,11 @@ public final class Keys {
 
     public Key fencesDone() {
         return Key.of(fenceDone);
+    }
+
+    /** Under which sessions of the node the device may still accept writes. */
+    public Key registered(String node) {
+        return node(registered, node);
     }
 
     // Tokens
@@ -606,9 +613,9 @@ public final class Keys {
         return new FileLocksKey(ino, node);
     }
 
-    /** The node of a {@code membership:}, {@code session:}, {@code gen:}, {@code batch:}, {@code departed:} or {@code fence_...:} key. */
+    /** The node of a {@code membership:}, {@code session:}, {@code gen:}, {@code batch:}, {@code departed:}, {@code registered:} or {@code fence_...:} key. */
     public NodeKey parseNode(Key key) {
-        for (byte[] head : new byte[][] {membership, session, generation, batch, departed, fencePending, fenceClaim, fenceDone, arenaWant}) {
+        for (byte[] head : new byte[][] {membership, session, generation, batch, departed, fencePending, fenceClaim, fenceDone, registered, arenaWant}) {
             if (startsWith(key.bytes(), head)) {
                 Reader r = new Reader(key, head);
                 String node = r.node();

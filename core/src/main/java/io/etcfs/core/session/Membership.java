@@ -105,9 +105,13 @@ final class Membership {
     /**
      * Puts the mark of a clean departure in place of the membership, if that is still there and the node owns nothing any more. False: it could not be done, and
      * never will be.
+     *
+     * @param more to be done in the same transaction
      */
-    boolean depart(Compare sameGeneration, long untilNs) {
-        byte[] departed = Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray();
+    boolean depart(Compare sameGeneration, List<Op> more, long untilNs) {
+        List<Op> ops = new ArrayList<>(more);
+        ops.add(Op.delete(keys.membership(node)));
+        ops.add(Op.put(keys.departed(node), Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray()));
         boolean[] expired = new boolean[1];
         boolean marked = Insist.on("record the departure", monitor, untilNs, () -> {
             KeyValue present = store.range(keys.membership(node), null, 0, false, 0, REQUEST_NS).only();
@@ -118,7 +122,7 @@ final class Membership {
             // One that comes late, after another process of this node has registered, finds another membership.
             Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), present.modRevision()), sameGeneration,
                             Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd()), Compare.noneIn(keys.openedBy(node), keys.openedBy(node).prefixEnd())),
-                    List.of(Op.delete(keys.membership(node)), Op.put(keys.departed(node), departed)), List.of());
+                    ops, List.of());
             return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed;
         });
         // A copy of the registration that is still on its way finds its lease gone.

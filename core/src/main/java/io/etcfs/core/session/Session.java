@@ -3,7 +3,9 @@ package io.etcfs.core.session;
 import com.google.protobuf.InvalidProtocolBufferException;
 import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.clock.Tasks;
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Generation;
@@ -64,6 +66,7 @@ public final class Session {
     private final String node;
     private final String incarnation;
     private final Membership membership;
+    private final Admission admission;
     private final long sessionTtlSeconds;
     private Listener listener;
 
@@ -86,9 +89,12 @@ public final class Session {
     private boolean membershipBeats;
     private volatile boolean membershipInDoubt;
 
-    /** @param membership what others may know of this process; the generation is filled in */
+    /**
+     * @param membership what others may know of this process; the generation is filled in
+     * @param fencer     by which the device learns of each session, if it has to
+     */
     public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, io.etcfs.core.record.proto.Membership membership,
-            long sessionTtlSeconds, long membershipTtlSeconds) {
+            Fencer fencer, long sessionTtlSeconds, long membershipTtlSeconds) {
         this.monitor = monitor;
         this.store = store;
         this.tasks = tasks;
@@ -96,6 +102,7 @@ public final class Session {
         this.node = node;
         this.incarnation = incarnation;
         this.membership = new Membership(monitor, store, keys, node, membership, membershipTtlSeconds);
+        this.admission = new Admission(store, keys, node, fencer);
         this.sessionTtlSeconds = sessionTtlSeconds;
     }
 
@@ -185,6 +192,8 @@ public final class Session {
                 problem = "etcd does not answer: " + e.getMessage();
             } catch (StoreRejectedException e) {
                 throw new StartException("etcd refuses: " + e.getMessage());
+            } catch (DeviceException e) {
+                problem = "the device does not accept this node: " + e.getMessage();
             }
             monitor.pause(200_000_000L);
         }
@@ -216,22 +225,25 @@ public final class Session {
      * Puts the session key if it is absent. An intent to fence the node goes in the same step: each is younger than all sessions of its node, so that what is severed by it
      * is all that they wrote. False: somebody else's is there, or what else was to hold does not.
      */
-    private boolean putSession(List<Compare> more) throws StoreUnavailableException, StoreRejectedException {
+    private boolean putSession(List<Compare> more) throws StoreUnavailableException, StoreRejectedException, DeviceException {
         LeaseGrant lease = store.grantLease(sessionTtlSeconds, REQUEST_NS);
         byte[] value = io.etcfs.core.record.proto.Session.newBuilder().setIncarnation(incarnation).setLease(lease.leaseId()).build().toByteArray();
         List<Compare> compares = new ArrayList<>(more);
         compares.add(Compare.absent(keys.session(node)));
         compares.add(Compare.modRevision(keys.generation(node), generationRevision));
-        Txn txn = new Txn(compares,
-                List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node)), Op.delete(keys.fencePending(node))),
+        List<Op> ops = new ArrayList<>(List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node)), Op.delete(keys.fencePending(node))));
+        ops.addAll(admission.reads());
+        Txn txn = new Txn(compares, ops,
                 List.of(Op.get(keys.session(node)), Op.get(keys.generation(node)), Op.get(keys.batch(node))));
         Outcome outcome = store.commit(txn, REQUEST_NS);
         KeyValue markerFound;
+        KeyValue registeredFound;
         long created;
         switch (outcome) {
             case Outcome.Committed(TxnResult r) -> {
                 created = r.revision();
                 markerFound = r.ranged(1).only();
+                registeredFound = admission.reads().isEmpty() ? null : r.ranged(3).only();
             }
             case Outcome.Conflict(TxnResult r) -> {
                 KeyValue gen = r.ranged(1).only();
@@ -249,6 +261,16 @@ public final class Session {
                 }
                 created = read.only().createRevision();
                 markerFound = store.range(keys.batch(node), null, 0, false, 0, REQUEST_NS).only();
+                registeredFound = admission.reads().isEmpty() ? null : store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only();
+            }
+        }
+        boolean admitted = false;
+        try {
+            admission.admit(created, registeredFound, monitor.with(this::generationCompare), () -> keep(lease));
+            admitted = true;
+        } finally {
+            if (!admitted) {
+                store.revokeLease(lease.leaseId(), REQUEST_NS);
             }
         }
         monitor.lock();
@@ -264,6 +286,14 @@ public final class Session {
             monitor.unlock();
         }
         return true;
+    }
+
+    private void keep(LeaseGrant lease) {
+        try {
+            store.keepAlive(lease.leaseId(), BEAT_TIMEOUT_NS);
+        } catch (StoreUnavailableException e) {
+            LOG.log(System.Logger.Level.DEBUG, "no answer to a keep-alive: {0}", e.getMessage());
+        }
     }
 
     /** The batch marker as it was when the session was opened; null if there was none. */
@@ -447,6 +477,8 @@ public final class Session {
                 LOG.log(noSession.level(monitor.nowNs()), "no new session yet: {0}", e.getMessage());
             } catch (StoreRejectedException e) {
                 LOG.log(noSession.level(monitor.nowNs()), "etcd refuses a new session: {0}", e.getMessage());
+            } catch (DeviceException e) {
+                LOG.log(noSession.level(monitor.nowNs()), "the device does not accept a new session: {0}", e.getMessage());
             }
             monitor.pause(200_000_000L);
         }
@@ -530,7 +562,7 @@ public final class Session {
 
     /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. False: it stays without, and is fenced. */
     public boolean depart(long untilNs) {
-        return membership.depart(monitor.with(this::generationCompare), untilNs);
+        return membership.depart(monitor.with(this::generationCompare), admission.departed(revision), untilNs);
     }
 
     private void await(BooleanSupplier condition, long untilNs) {

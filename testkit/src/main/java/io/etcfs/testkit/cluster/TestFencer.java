@@ -1,20 +1,35 @@
 package io.etcfs.testkit.cluster;
 
 import io.etcfs.core.clock.Monitor;
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fence.Severing;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 
-/** A fencer that does what a test wants: confirm, not confirm, fail, hang until it is let go. It severs nothing. */
+/** A fencer that does what a test wants: confirm, not confirm, fail, hang until it is let go. It severs nothing, and admits everybody. */
 public final class TestFencer implements Fencer {
     public enum Mode { CONFIRM, REFUSE, FAIL, HANG }
 
-    /** What it was asked for. */
-    public record Asked(String node, long before, String instance) {}
+    /** What is known of a session as it is admitted. */
+    public record Admitted(long session, List<Long> older, boolean quiet) {}
 
-    public final List<Asked> asked = new CopyOnWriteArrayList<>();
+    /** The device's part of an admission. */
+    public interface Device {
+        void admit(long session) throws DeviceException;
+    }
+
+    /** What it was asked for. */
+    public final List<Vanished> asked = new CopyOnWriteArrayList<>();
+    /** Sessions that asked to be admitted, whatever became of it. */
+    public final List<Admitted> admitted = new CopyOnWriteArrayList<>();
+    /** Whether the device has to be told of sessions. Before the first node starts. */
+    public volatile boolean registers;
+    /** What the device makes of it; then etcd is asked, as it has to be. */
+    public volatile Device device = session -> {};
     private final CountDownLatch released = new CountDownLatch(1);
     public volatile Mode mode = Mode.REFUSE;
     /** Done after it was asked and before it answers. */
@@ -26,8 +41,26 @@ public final class TestFencer implements Fencer {
     }
 
     @Override
-    public Severing sever(String node, long before, String instance) {
-        asked.add(new Asked(node, before, instance));
+    public boolean registers() {
+        return registers;
+    }
+
+    @Override
+    public void admit(long session, List<Long> older, boolean quiet, Standing standing) throws DeviceException {
+        admitted.add(new Admitted(session, List.copyOf(older), quiet));
+        device.admit(session);
+        try {
+            if (!standing.stands()) {
+                throw new DeviceException(5, "the session has ended");
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new DeviceException(5, e.getMessage());
+        }
+    }
+
+    @Override
+    public Severing sever(Vanished vanished) {
+        asked.add(vanished);
         meanwhile.run();
         return switch (mode) {
             case CONFIRM -> new Severing(true, "a test says so");

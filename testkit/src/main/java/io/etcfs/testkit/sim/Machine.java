@@ -57,8 +57,9 @@ final class Machine {
         daemon = process;
         SimStore store = new SimStore(world.store, process, network);
         int power = world.power;
-        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power && !world.fencer.severed(name, process.toString()) ? 1 : 0), process, process, new Random(random.nextLong()),
-                world.weather.has(Weather.Kind.FENCER) ? world.fencer : Fencer.none()),
+        boolean fenced = world.weather.has(Weather.Kind.FENCER);
+        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power && !(fenced && world.fencer.severed(process.toString())) ? 1 : 0), process, process, new Random(random.nextLong()),
+                fenced ? world.fencer : Fencer.none()),
                 new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock);
         ClusterNode mounted = node;
         kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted, world.sessions(name));

@@ -207,7 +207,7 @@ final class Rules implements WatchListener {
             broken.accept("revision " + revision + ": " + what + ", and nobody has confirmed that it is severed");
         }
         for (String process : incarnations.getOrDefault(node, Set.of())) {
-            if (!fencer.severed(node, process)) {
+            if (!fencer.severed(process)) {
                 broken.accept("revision " + revision + ": " + what + ", and " + process + " is not severed");
             }
         }

@@ -1,29 +1,36 @@
 package io.etcfs.testkit.sim;
 
+import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fence.Severing;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.testkit.store.MemoryStore;
 import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
 import java.util.function.ToLongFunction;
 
 /**
- * Severs by sessions, as reservations do: whatever a process writes, or has on its way, whose newest session is older than what was severed has no effect.
- * It takes its time, and often it can't.
+ * Severs by sessions, as reservations do: whatever a process writes, or has on its way, whose newest session is not registered has no effect. It takes its
+ * time, and often it can't.
  */
 final class SimFencer implements Fencer {
     private static final long MS = 1_000_000L;
+    private static final int EIO = 5;
 
     private final Scheduler scheduler;
     private final MemoryStore store;
     private final Random random;
-    /** By node: before which revision all sessions are severed, and the store's revision when that was confirmed last. */
-    private final Map<String, Long> severedBefore = new HashMap<>();
+    private final Set<Long> registered = new HashSet<>();
+    /** By node: the store's revision when it was confirmed last that it is severed. */
     private final Map<String, Long> confirmedAt = new HashMap<>();
     /** How often it was asked for each intent: the third time it does what it is asked for, so that a run ends. */
     private final Map<Long, Integer> tries = new HashMap<>();
-    private ToLongFunction<String> sessions = process -> Long.MAX_VALUE;
+    private ToLongFunction<String> sessions = process -> 0;
     private ToLongFunction<String> intents = node -> 0;
 
     SimFencer(Scheduler scheduler, MemoryStore store, Random random) {
@@ -39,9 +46,8 @@ final class SimFencer implements Fencer {
     }
 
     /** Whether what the process writes is held back. */
-    boolean severed(String node, String process) {
-        Long severed = severedBefore.get(node);
-        return severed != null && sessions.applyAsLong(process) < severed;
+    boolean severed(String process) {
+        return !registered.contains(sessions.applyAsLong(process));
     }
 
     /** Whether the node was confirmed to be severed after that revision. */
@@ -50,7 +56,36 @@ final class SimFencer implements Fencer {
     }
 
     @Override
-    public Severing sever(String node, long before, String instance) {
+    public boolean registers() {
+        return true;
+    }
+
+    @Override
+    public void admit(long session, List<Long> older, boolean quiet, Standing standing) throws DeviceException {
+        int fate = random.nextInt(24);
+        // Longer than a session lives, sometimes.
+        scheduler.sleep(random.nextLong(fate == 0 ? 4_000 * MS : 10 * MS));
+        if (fate == 1) {
+            throw new DeviceException(EIO, "it can't be reached");
+        }
+        registered.add(session);
+        older.forEach(registered::remove);
+        scheduler.sleep(random.nextLong(fate == 2 ? 4_000 * MS : 10 * MS));
+        if (fate == 3) {
+            throw new DeviceException(EIO, "it could not be read back");
+        }
+        try {
+            if (!standing.stands()) {
+                throw new DeviceException(EIO, "the session has ended");
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new DeviceException(EIO, e.getMessage());
+        }
+    }
+
+    @Override
+    public Severing sever(Vanished vanished) {
+        String node = vanished.node();
         scheduler.sleep(random.nextLong(2_000 * MS));
         int fate = tries.merge(intents.applyAsLong(node), 1, Integer::sum) > 2 ? 7 : random.nextInt(8);
         if (fate == 0) {
@@ -62,7 +97,7 @@ final class SimFencer implements Fencer {
         if (fate == 2) {
             return new Severing(false, "it can't be reached");
         }
-        severedBefore.merge(node, before, Math::max);
+        vanished.registered().stream().filter(s -> s < vanished.before()).forEach(registered::remove);
         if (fate == 3) {
             return new Severing(false, "it could not be read back");
         }

@@ -1,0 +1,109 @@
+package io.etcfs.core.session;
+
+import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fence.Fencer;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Registered;
+import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.KeyValue;
+import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
+import io.etcfs.core.store.Txn;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * Has the device accept what is written under each session of this node, and nothing under its older ones, before the session is used.
+ *
+ * <p>{@code registered:} names a session before the device learns of it, so that whoever severs the node knows of each that the device may know.
+ */
+final class Admission {
+    private static final long REQUEST_NS = 400_000_000L;
+    private static final int TRIES = 4;
+
+    private final MetadataStore store;
+    private final Keys keys;
+    private final String node;
+    private final Fencer fencer;
+    /** Whether a session of this process was admitted: then the writes of all earlier ones have ended before the next is opened. */
+    private boolean admitted;
+
+    Admission(MetadataStore store, Keys keys, String node, Fencer fencer) {
+        this.store = store;
+        this.keys = keys;
+        this.node = node;
+        this.fencer = fencer;
+    }
+
+    /** What {@link #admit} has to know and the transaction that puts the session reads. */
+    List<Op> reads() {
+        return fencer.registers() ? List.of(Op.get(keys.registered(node))) : List.of();
+    }
+
+    /**
+     * The session lives no longer than its lease meanwhile, so that what may be repeated is, quickly.
+     *
+     * @param found what {@link #reads} found
+     * @param keep  renews the lease, or tries to
+     * @throws DeviceException the session is of no use
+     */
+    void admit(long session, KeyValue found, Compare sameGeneration, Runnable keep) throws StoreUnavailableException, StoreRejectedException, DeviceException {
+        if (!fencer.registers()) {
+            return;
+        }
+        List<Compare> standing = List.of(Compare.createRevision(keys.session(node), session), sameGeneration);
+        Registered before = registered(found);
+        List<Long> older = before.getSessionsList().stream().filter(s -> s != session).toList();
+        List<Long> all = new ArrayList<>(older);
+        all.add(session);
+        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(all)))) {
+            throw new StoreUnavailableException("the session is gone before the device accepts it");
+        }
+        keep.run();
+        fencer.admit(session, older, admitted || before.getQuiet() || older.isEmpty(), () -> committed(standing, List.of()) || Fault.ADMITTED_THOUGH_ENDED.on());
+        admitted = true;
+        if (!Fault.ADMITTED_UNRECORDED.on()) {
+            // If it does not get through, the next session asks for more than it had to.
+            store.commit(new Txn(standing, List.of(record(List.of(session))), List.of()), REQUEST_NS);
+        }
+    }
+
+    /** What a clean departure puts in its last transaction. */
+    List<Op> departed(long session) {
+        return fencer.registers() ? List.of(Op.put(keys.registered(node), Registered.newBuilder().addSessions(session).setQuiet(true).build().toByteArray())) : List.of();
+    }
+
+    private Registered registered(KeyValue found) {
+        try {
+            return found == null ? Registered.getDefaultInstance() : Registered.parseFrom(found.value());
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record " + found.key());
+        }
+    }
+
+    private Op record(List<Long> sessions) {
+        return Op.put(keys.registered(node), Registered.newBuilder().addAllSessions(sessions).build().toByteArray());
+    }
+
+    /** Whether it holds, and what is to be put is there. It does no harm to put it twice. */
+    private boolean committed(List<Compare> standing, List<Op> puts) throws StoreUnavailableException, StoreRejectedException {
+        String cause = "";
+        for (int i = 0; i < TRIES; i++) {
+            switch (store.commit(new Txn(standing, puts, List.of()), REQUEST_NS)) {
+                case Outcome.Committed c -> {
+                    return true;
+                }
+                case Outcome.Conflict c -> {
+                    return false;
+                }
+                case Outcome.Unknown unknown -> cause = unknown.cause();
+            }
+        }
+        throw new StoreUnavailableException(cause);
+    }
+}

@@ -1,0 +1,230 @@
+package io.etcfs.testkit.cluster;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.fault.Fault;
+import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Registered;
+import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.session.StartException;
+import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** A device that has to be told whose writes to accept: when it is told, and what is known of it in etcd. */
+@Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class AdmissionTest {
+    private static final long SECOND = 1_000_000_000L;
+    private static final byte[] DATA = new byte[100_000];
+    private static final int O_DIRECT = 040000;
+
+    private final Keys keys = new Keys(TestCluster.NAME);
+    private TestCluster cluster;
+    private HookedStore way;
+
+    @BeforeEach
+    void start() {
+        cluster = new TestCluster(64L << 20);
+        cluster.fencer.registers = true;
+        way = new HookedStore(cluster.store);
+    }
+
+    @AfterEach
+    void stop() {
+        Fault.plant(Set.of());
+        cluster.close();
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private KeyValue get(Key key) throws Exception {
+        return cluster.store.range(key, null, 0, false, 0, SECOND).only();
+    }
+
+    private long session() throws Exception {
+        KeyValue kv = get(keys.session("n1"));
+        return kv == null ? 0 : kv.createRevision();
+    }
+
+    private Registered registered() throws Exception {
+        return Registered.parseFrom(get(keys.registered("n1")).value());
+    }
+
+    private void loseSession() throws Exception {
+        cluster.store.revokeLease(get(keys.session("n1")).leaseId(), SECOND);
+    }
+
+    private interface Condition {
+        boolean holds() throws Exception;
+    }
+
+    private static void await(String what, Condition condition) throws Exception {
+        long until = System.nanoTime() + 20 * SECOND;
+        while (!condition.holds()) {
+            assertTrue(System.nanoTime() < until, "not within 20 s: " + what);
+            Thread.sleep(5);
+        }
+    }
+
+    private void vanish() throws Exception {
+        way.cut = true;
+        for (Key leased : List.of(keys.session("n1"), keys.membership("n1"))) {
+            KeyValue kv = get(leased);
+            if (kv != null) {
+                cluster.store.revokeLease(kv.leaseId(), SECOND);
+            }
+        }
+    }
+
+    @Test
+    void eachSessionIsAdmittedBeforeItWrites() throws Exception {
+        AtomicLong admitted = new AtomicLong();
+        AtomicBoolean early = new AtomicBoolean();
+        cluster.fencer.device = session -> {
+            assertTrue(registeredHas(session), "etcd knows of it before the device");
+            admitted.set(session);
+        };
+        cluster.device.beforeWrite = offset -> {
+            try {
+                long now = session();
+                early.compareAndSet(false, now != 0 && now != admitted.get());
+            } catch (Exception e) {
+                early.set(true);
+            }
+        };
+        TestClient a = new TestClient(cluster.start("n1", way));
+        long first = session();
+        a.write("/f", 0, DATA, 0);
+        a.fsync("/f");
+        assertEquals(List.of(first), registered().getSessionsList());
+        loseSession();
+        await("the next session", () -> session() != 0 && session() != first && registered().getSessionsList().equals(List.of(session())));
+        a.write("/f", 0, DATA, O_DIRECT);
+        a.fsync("/f");
+        assertFalse(early.get());
+        assertEquals(List.of(new TestFencer.Admitted(first, List.of(), true), new TestFencer.Admitted(session(), List.of(first), true)), cluster.fencer.admitted);
+    }
+
+    private boolean registeredHas(long session) {
+        try {
+            return registered().getSessionsList().contains(session);
+        } catch (Exception e) {
+            return false;
+        }
+    }
+
+    @Test
+    void theNextProcessKnowsWhatTheLastRegistered() throws Exception {
+        cluster.start("n1", way);
+        long first = session();
+        vanish();
+        cluster.start("n1");
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), false), cluster.fencer.admitted.getLast(), "what it may have on its way, nobody has waited for");
+        cluster.node(1).leave(5 * SECOND);
+        assertTrue(registered().getQuiet());
+        long second = registered().getSessions(0);
+        ClusterNode third = cluster.start("n1");
+        assertEquals(new TestFencer.Admitted(session(), List.of(second), true), cluster.fencer.admitted.getLast());
+        assertEquals(session(), third.status().sessionRevision());
+    }
+
+    @Test
+    void whomTheDeviceDoesNotAcceptDoesNotStart() throws Exception {
+        cluster.fencer.device = session -> {
+            throw new DeviceException(16, "reserved by others");
+        };
+        StartException refused = assertThrows(StartException.class, () -> cluster.start("n1", way));
+        assertTrue(refused.getMessage().contains("reserved by others"), refused.getMessage());
+        assertNull(get(keys.session("n1")), "no session is left behind that nobody uses");
+    }
+
+    /** As with a device that takes its time: the session is over when it has accepted it. */
+    @Test
+    void aSessionThatEndedMeanwhileIsNotUsed() throws Exception {
+        AtomicInteger times = new AtomicInteger();
+        cluster.fencer.device = session -> {
+            if (times.incrementAndGet() == 1) {
+                try {
+                    loseSession();
+                } catch (Exception e) {
+                    throw new DeviceException(5, e.toString());
+                }
+            }
+        };
+        ClusterNode n1 = cluster.start("n1", way);
+        long first = cluster.fencer.admitted.getFirst().session();
+        assertTrue(n1.status().sessionRevision() > first);
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), false), cluster.fencer.admitted.getLast(), "the device may know the first");
+        TestClient a = new TestClient(n1);
+        a.write("/f", 0, DATA, 0);
+        assertArrayEquals(DATA, a.read("/f"));
+    }
+
+    /** With that rule broken: the test above can fail. */
+    @Test
+    void withoutAskingEtcdAgainItIsUsed() throws Exception {
+        Fault.plant(Set.of(Fault.ADMITTED_THOUGH_ENDED));
+        cluster.fencer.device = session -> {
+            try {
+                loseSession();
+            } catch (Exception e) {
+                throw new DeviceException(5, e.toString());
+            }
+        };
+        ClusterNode n1 = cluster.start("n1", way);
+        assertEquals(cluster.fencer.admitted.getFirst().session(), n1.status().sessionRevision());
+        cluster.fencer.device = session -> {};
+        Fault.plant(Set.of());
+        await("its next session", () -> registered().getSessionsList().equals(List.of(session())));
+    }
+
+    @Test
+    void whoSeversIsToldOfAllThatMayBeRegistered() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.CONFIRM;
+        cluster.start("n2");
+        cluster.start("n1", way);
+        long first = session();
+        AtomicBoolean second = new AtomicBoolean();
+        cluster.fencer.device = session -> {
+            // It never gets to know that the device has accepted it.
+            second.set(true);
+            way.cut = true;
+        };
+        loseSession();
+        await("its next session is accepted", second::get);
+        vanish();
+        await("it is fenced", () -> get(keys.fenceDone("n1")) != null);
+        long last = cluster.fencer.admitted.getLast().session();
+        assertEquals(List.of(first, last), cluster.fencer.asked.getFirst().registered());
+        assertTrue(cluster.fencer.asked.getFirst().before() > last);
+        cluster.fencer.device = session -> {};
+        way.cut = false;
+        await("it learns that it was fenced", () -> cluster.stopped.removeIf(s -> s.startsWith("n1: this node was fenced")));
+    }
+
+    @Test
+    void whomTheDeviceRefusesStops() throws Exception {
+        AtomicBoolean refuses = new AtomicBoolean();
+        TestClient a = new TestClient(cluster.start("n1", way, new RefusingDevice(cluster.device, refuses), 64L << 20));
+        a.write("/f", 0, DATA, O_DIRECT);
+        a.fsync("/f");
+        refuses.set(true);
+        assertThrows(NodeStoppedError.class, () -> a.write("/f", 0, new byte[4096], O_DIRECT));
+        await("it stops", () -> cluster.stopped.removeIf(s -> s.startsWith("n1: this node was fenced")));
+        refuses.set(false);
+    }
+}
