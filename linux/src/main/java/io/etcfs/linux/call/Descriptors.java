@@ -23,7 +23,10 @@ public final class Descriptors {
     public static final int LOCK_NB = 4;
     public static final int LOCK_UN = 8;
 
-    private static final int POLLERR = 8;
+    public static final int POLLIN = 1;
+    public static final int POLLERR = 8;
+    public static final int POLLHUP = 0x10;
+    public static final int POLLRDHUP = 0x2000;
     private static final int AT_EMPTY_PATH = 0x1000;
     private static final int STATX_BASIC_STATS = 0x7ff;
     private static final int STATX_STRUCT_BYTES = 256;
@@ -173,6 +176,39 @@ public final class Descriptors {
             return ready > 0 && (Native.MEMORY.get(JAVA_SHORT, pollfd + 6) & POLLERR) != 0;
         } catch (Throwable t) {
             throw Native.unexpected(t);
+        }
+    }
+
+    /** Descriptors to wait for with poll(2). For one thread. */
+    public static final class Poll {
+        private static final int BYTES = 8;
+
+        private final long address;
+        private final int count;
+
+        public Poll(Arena arena, int count) {
+            this.address = Native.memory(arena, (long) BYTES * count);
+            this.count = count;
+        }
+
+        public void set(int index, int fd, int events) {
+            Native.MEMORY.set(JAVA_INT, address + (long) BYTES * index, fd);
+            Native.MEMORY.set(JAVA_INT, address + (long) BYTES * index + 4, events & 0xffff);
+        }
+
+        /** Returns how many are ready, or minus an errno. What {@link #events} says is of the last call that returned without. */
+        public int await(int timeoutMs) {
+            MemorySegment errno = Native.errnoOfThread();
+            try {
+                return Native.result((int) POLL.invokeExact(errno, address, (long) count, timeoutMs), errno);
+            } catch (Throwable t) {
+                throw Native.unexpected(t);
+            }
+        }
+
+        /** What happened to it. */
+        public int events(int index) {
+            return Native.MEMORY.get(JAVA_SHORT, address + (long) BYTES * index + 6) & 0xffff;
         }
     }
 

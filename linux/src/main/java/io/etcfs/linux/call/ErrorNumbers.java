@@ -13,6 +13,8 @@ public final class ErrorNumbers {
     public static final int EBUSY = 16;
     public static final int ENODEV = 19;
     public static final int EINVAL = 22;
+    /** What the kernel makes of a reservation conflict, too. */
+    public static final int EBADE = 52;
     public static final int ECONNABORTED = 103;
     public static final int ENOTCONN = 107;
 
@@ -25,6 +27,7 @@ public final class ErrorNumbers {
         }
         return switch (errno) {
             case ENODEV -> "ENODEV";
+            case EBADE -> "EBADE (reservation conflict)";
             case ENOTCONN -> "ENOTCONN";
             default -> "errno " + errno;
         };
