@@ -79,6 +79,7 @@ class CommandLineTest {
         assertOneLine(1, "etcfs mkfs: ", "--etcd", etcfs("mkfs", small.toString(), "--name", "a", "--etcd", ""));
         assertOneLine(1, "etcfs mkfs: ", "not host:port", etcfs("mkfs", small.toString(), "--name", "a", "--etcd", "nohost"));
         assertOneLine(1, "etcfs mkfs: ", "--name 'a b'", etcfs("mkfs", small.toString(), "--name", "a b", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mkfs: ", "iscsi://ADDRESS", etcfs("mkfs", "iscsi://10.0.0.7", "--name", "a", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mkfs: ", "/none does not exist", etcfs("mkfs", directory + "/none", "--name", "a", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mkfs: ", "neither a block device", etcfs("mkfs", directory.toString(), "--name", "a", NO_ETCD[0], NO_ETCD[1]));
     }
@@ -86,6 +87,7 @@ class CommandLineTest {
     @Test
     void mountNamesTheBadInput() {
         assertOneLine(1, "etcfs mount: ", "--no-fencer", etcfs("mount", "a", "/mnt", "--device", "/dev/x", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mount: ", "iscsi://ADDRESS", etcfs("mount", "a", "/mnt", "--device", "iscsi://10.0.0.7/1", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "--node 'a/b'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--node", "a/b", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "filesystem name '-'", etcfs("mount", "--device", "/dev/x", "--no-fencer", NO_ETCD[0], NO_ETCD[1], "--", "-", "/mnt"));
         assertOneLine(1, "etcfs mount: ", "--log-level 'loud'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--log-level", "loud", NO_ETCD[0], NO_ETCD[1]));

@@ -10,8 +10,9 @@ import io.etcfs.core.store.MetadataStore;
 import io.etcfs.linux.call.Descriptors;
 import io.etcfs.linux.call.ErrorNumbers;
 import io.etcfs.linux.call.LinuxException;
-import io.etcfs.linux.device.DirectDevice;
+import io.etcfs.linux.iscsi.IscsiAddress;
 import io.etcfs.node.daemon.EtcdConnection;
+import io.etcfs.node.daemon.SharedDevice;
 import io.etcfs.node.host.DeviceUse;
 import io.etcfs.node.host.Refusal;
 import io.etcfs.node.host.UserPath;
@@ -45,7 +46,7 @@ public final class MkfsCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
-    @Parameters(index = "0", paramLabel = "DEVICE", description = "The block device that all nodes share; an image file for a try.")
+    @Parameters(index = "0", paramLabel = "DEVICE", description = "The block device that all nodes share, or iscsi://ADDRESS[:PORT]/TARGET/LUN; an image file for a try.")
     private String device;
 
     @Option(names = "--name", paramLabel = "NAME", required = true, description = "Name of the filesystem, by which it is mounted.")
@@ -54,7 +55,7 @@ public final class MkfsCommand implements Callable<Integer> {
     @Mixin
     private EtcdArguments etcd;
 
-    @Option(names = "--force", description = "Overwrite what the device seems to hold, and delete a filesystem of that name that no node has mounted.")
+    @Option(names = "--force", description = "Overwrite what the device seems to hold, end its reservations, and delete a filesystem of that name that no node has mounted.")
     private boolean force;
 
     @Option(names = "--arena-size", paramLabel = "BYTES", description = "Unit in which nodes claim space: a multiple of 16 MiB. Default: by the device's size, at most 1 GiB.")
@@ -62,38 +63,41 @@ public final class MkfsCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Refusal {
-        Path path = UserPath.of(device);
+        String named = UserPath.ofDevice(device);
+        boolean isPath = !IscsiAddress.isMeant(named);
         try {
             Mkfs.requireName(name);
             EtcdConnection connection = etcd.connection();
-            DeviceUse.requireDevice(path, 1);
-            requireUnused(path);
-            try (BlockDevice opened = open(path)) {
-                if (!force) {
-                    Optional<String> signature = Blkid.find(path);
-                    if (signature.isPresent()) {
-                        throw new Refusal(1, path + " holds " + signature.get() + ": name another device, or --force to overwrite it");
-                    }
+            SharedDevice.requireName(named, 1);
+            if (isPath) {
+                DeviceUse.requireDevice(Path.of(named), 1);
+                requireUnused(Path.of(named));
+            }
+            SharedDevice shared = SharedDevice.open(named, "mkfs", false, MkfsCommand::gone, 1);
+            try (BlockDevice opened = shared.device()) {
+                Optional<String> signature = force || !isPath ? Optional.empty() : Blkid.find(Path.of(named));
+                if (signature.isPresent()) {
+                    throw new Refusal(1, named + " holds " + signature.get() + ": name another device, or --force to overwrite it");
                 }
                 try (MetadataStore store = connection.open()) {
                     connection.requireUsable(store, REQUEST_TIMEOUT_NS, 1);
-                    Super made = new Mkfs(store, opened, REQUEST_TIMEOUT_NS).make(request(path));
-                    report(path, made);
+                    Super made = new Mkfs(store, opened, REQUEST_TIMEOUT_NS, shared::seize).make(request(named));
+                    report(named, made);
                 }
             }
             return 0;
         } catch (MkfsException e) {
             throw new Refusal(1, e.getMessage());
         } catch (IOException e) {
-            throw new Refusal(1, "cannot look at " + path + ": " + e.getMessage());
+            throw new Refusal(1, "cannot look at " + named + ": " + e.getMessage());
         }
     }
 
-    private Mkfs.Request request(Path path) {
+    private Mkfs.Request request(String named) {
         byte[] nameHashKey = new byte[16];
         new SecureRandom().nextBytes(nameHashKey);
         Instant now = Instant.now();
-        return new Mkfs.Request(name, path.toString(), force, arenaSize, UUID.randomUUID(), nameHashKey, now.getEpochSecond() * 1_000_000_000L + now.getNano());
+        return new Mkfs.Request(name, named, force, arenaSize, UUID.randomUUID(), nameHashKey, now.getEpochSecond() * 1_000_000_000L + now.getNano());
     }
 
     private static void requireUnused(Path path) throws IOException, Refusal {
@@ -113,17 +117,14 @@ public final class MkfsCommand implements Callable<Integer> {
         }
     }
 
-    private static BlockDevice open(Path path) throws Refusal {
-        try {
-            return DirectDevice.open(path);
-        } catch (LinuxException e) {
-            throw new Refusal(1, "cannot open " + path + ": " + e.getMessage());
-        }
+    private static void gone() {
+        System.err.println("etcfs mkfs: the device can't be reached any more");
+        Runtime.getRuntime().halt(1);
     }
 
-    private void report(Path path, Super made) {
+    private void report(String named, Super made) {
         var uuid = made.getFilesystemUuid().asReadOnlyByteBuffer();
-        spec.commandLine().getOut().println("made filesystem '" + made.getName() + "' on " + path + ": uuid " + new UUID(uuid.getLong(), uuid.getLong()) + ", "
+        spec.commandLine().getOut().println("made filesystem '" + made.getName() + "' on " + named + ": uuid " + new UUID(uuid.getLong(), uuid.getLong()) + ", "
                 + made.getDeviceSize() + " bytes, arenas of " + made.getArenaSize());
     }
 }

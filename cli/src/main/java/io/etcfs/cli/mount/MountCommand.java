@@ -6,6 +6,7 @@ import io.etcfs.core.record.Keys;
 import io.etcfs.linux.mount.Transport;
 import io.etcfs.node.daemon.Daemon;
 import io.etcfs.node.daemon.Options;
+import io.etcfs.node.daemon.SharedDevice;
 import io.etcfs.node.host.ExitCode;
 import io.etcfs.node.host.Refusal;
 import io.etcfs.node.host.UserPath;
@@ -44,7 +45,7 @@ public final class MountCommand implements Callable<Integer> {
     @Mixin
     private EtcdArguments etcd;
 
-    @Option(names = "--device", paramLabel = "DEVICE", required = true, description = "The shared device, as this host calls it.")
+    @Option(names = "--device", paramLabel = "DEVICE", required = true, description = "The shared device, as this host calls it, or iscsi://ADDRESS[:PORT]/TARGET/LUN for a target that is used without the kernel's initiator.")
     private String device;
 
     @Option(names = "--node", paramLabel = "NODE", description = "Name of this node, unique in the filesystem and the same at every mount. Default: the host's name.")
@@ -56,7 +57,8 @@ public final class MountCommand implements Callable<Integer> {
     @Option(names = "--background", hidden = true, description = "Report to the launcher on standard output.")
     private boolean background;
 
-    @Option(names = "--no-fencer", description = "Required for now, as there is no fencing yet: accept that a node that hangs and goes on after others took over from it can still overwrite blocks.")
+    @Option(names = "--no-fencer", description = "Nodes that vanish are not cut off from the device. Required where they can't be, which is everywhere but on an iscsi:// device: their space stays theirs until they are back or declared dead. "
+            + "The same on all nodes.")
     private boolean noFencer;
 
     @Option(names = "--transport", paramLabel = "TRANSPORT", defaultValue = "auto", description = "How requests come from the kernel: dev (/dev/fuse), uring (FUSE over io_uring), "
@@ -90,14 +92,15 @@ public final class MountCommand implements Callable<Integer> {
         requireName("filesystem name", name, Keys::requireFilesystemName);
         String nodeName = node == null ? hostName() : node;
         requireName("--node", nodeName, Keys::requireNodeName);
-        if (!noFencer) {
-            throw new Refusal(ExitCode.USAGE, "there is no fencing yet: give --no-fencer to accept that a node that hangs and goes on after others took over from it can still overwrite blocks");
+        SharedDevice.requireName(device, ExitCode.USAGE);
+        if (!noFencer && !SharedDevice.canFence(device)) {
+            throw new Refusal(ExitCode.USAGE, "nodes that vanish can't be cut off from " + device + ": give --no-fencer to mount it all the same; write epochs keep what others have from being overwritten");
         }
         Level level = Log.levelOf(logLevel).orElseThrow(() -> new Refusal(ExitCode.USAGE, "--log-level '" + logLevel + "' is none of error, warn, info, debug, trace"));
         Transport wanted = Arrays.stream(Transport.values()).filter(t -> t.name().toLowerCase(Locale.ROOT).equals(transport)).findFirst()
                 .orElseThrow(() -> new Refusal(ExitCode.USAGE, "--transport '" + transport + "' is none of auto, dev, uring"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
-        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.of(device), nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
+        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.ofDevice(device), !noFencer, nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
                 log, level, cacheBytes(cacheSize), background);
     }
 

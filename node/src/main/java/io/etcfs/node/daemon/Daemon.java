@@ -1,8 +1,8 @@
 package io.etcfs.node.daemon;
 
 import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
-import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.label.Label;
@@ -20,7 +20,6 @@ import io.etcfs.fuse.protocol.UnsupportedKernelException;
 import io.etcfs.linux.call.ErrorNumbers;
 import io.etcfs.linux.call.LinuxException;
 import io.etcfs.linux.clock.BootClock;
-import io.etcfs.linux.device.DirectDevice;
 import io.etcfs.linux.mount.FuseMount;
 import io.etcfs.linux.mount.FuseSession;
 import io.etcfs.linux.mount.MountOptions;
@@ -31,7 +30,6 @@ import io.etcfs.linux.process.ProcessStatus;
 import io.etcfs.node.control.ControlClient;
 import io.etcfs.node.control.ControlException;
 import io.etcfs.node.control.ControlServer;
-import io.etcfs.node.host.DeviceUse;
 import io.etcfs.node.host.ExitCode;
 import io.etcfs.node.host.MountPoint;
 import io.etcfs.node.host.Refusal;
@@ -57,7 +55,7 @@ import sun.misc.Signal;
 /**
  * A node of a filesystem, from the first check of its inputs to its clean leave. One for a process.
  *
- * <p>Order of the start: what is local and cheap is checked first; the lock file is taken before anything is written to etcd; the mount comes last.
+ * <p>Order of the start: what is local and cheap is checked first; the lock file is taken before the device is opened; the mount comes last.
  * Whatever fails, what was done before is taken back in the opposite order, and the user gets one line.
  *
  * <p>Ends: by {@code umount}, SIGTERM or SIGINT, with a clean leave and code 0 (2 if something could not be published any more); or, when the node learns that it lost its fence or its journal, by cutting
@@ -117,16 +115,17 @@ public final class Daemon {
     private void start(Undo undo) throws Refusal, InterruptedException {
         openLog();
         Path mountPoint = MountPoint.prepare(options.mountPoint());
-        DeviceUse.requireDevice(options.device(), ExitCode.MOUNT_FAILED);
-        DirectDevice device = openDevice();
+        // Before the device: a login to a target ends the one of a daemon of this node that runs.
+        takeLock();
+        SharedDevice shared = openDevice();
+        BlockDevice device = shared.device();
         undo.add("closing the device", device::close);
         Label label = readLabel(device);
         MetadataStore store = options.etcd().open(clock, new VirtualTasks(this::uncaught), ExitCode.MOUNT_FAILED);
         undo.add("closing the connections to etcd", store::close);
         Super superblock = readSuper(store, label, device.sizeBytes());
-        takeLock();
         handleSignals();
-        node = startNode(store, device, superblock);
+        node = startNode(store, shared, superblock);
         undo.add("leaving", () -> {
             LOG.log(Level.INFO, "leaving filesystem=" + options.filesystem() + " node=" + options.node());
             node.leave(LEAVE_TIMEOUT_NS);
@@ -152,15 +151,11 @@ public final class Daemon {
         }
     }
 
-    private DirectDevice openDevice() throws Refusal {
-        try {
-            return DirectDevice.open(options.device());
-        } catch (LinuxException e) {
-            throw refusal("cannot open the device (" + e.getMessage() + "): check --device");
-        }
+    private SharedDevice openDevice() throws Refusal {
+        return SharedDevice.open(options.device(), options.filesystem() + "/" + options.node(), options.fenced(), () -> stopNow("the device can't be reached any more"), ExitCode.MOUNT_FAILED);
     }
 
-    private Label readLabel(DirectDevice device) throws Refusal {
+    private Label readLabel(BlockDevice device) throws Refusal {
         try {
             return Label.read(device);
         } catch (LabelException e) {
@@ -190,7 +185,7 @@ public final class Daemon {
                 throw refusal("filesystem '" + options.filesystem() + "' was made in etcd cluster " + Long.toHexString(superblock.getEtcdClusterId()) + ", this is "
                         + Long.toHexString(status.clusterId()) + ": name the right --etcd");
             }
-            label.requireMatch(superblock, options.device().toString(), deviceBytes);
+            label.requireMatch(superblock, options.device(), deviceBytes);
             return superblock;
         } catch (StoreUnavailableException e) {
             throw refusal(options.etcd().unavailable(e));
@@ -230,8 +225,8 @@ public final class Daemon {
         }
     }
 
-    private ClusterNode startNode(MetadataStore store, DirectDevice device, Super superblock) throws Refusal, InterruptedException {
-        var ports = new ClusterNode.Ports(store, device, clock, new VirtualTasks(this::uncaught), new SplittableRandom(), Fencer.none());
+    private ClusterNode startNode(MetadataStore store, SharedDevice shared, Super superblock) throws Refusal, InterruptedException {
+        var ports = new ClusterNode.Ports(store, shared.device(), clock, new VirtualTasks(this::uncaught), new SplittableRandom(), shared.fencer());
         var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
         ClusterNode started = new ClusterNode(ports, settings, superblock);
         started.onStop(this::stopNow);
@@ -363,7 +358,7 @@ public final class Daemon {
 
     private Status status() {
         FuseSession mounted = session;
-        return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device().toString(),
+        return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device(),
                 ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics(), Memory.now());
     }
 

@@ -9,6 +9,8 @@ import java.util.logging.Level;
  *
  * @param filesystem its name
  * @param mountPoint as the user named it
+ * @param device     an absolute path, or an iscsi:// address
+ * @param fenced     whether nodes that vanish are to be cut off from it
  * @param mountFlags MS_* of mount(2)
  * @param transport  how requests come from the kernel
  * @param pidFile    to be written once the mount serves and removed at the end, or null
@@ -16,5 +18,5 @@ import java.util.logging.Level;
  * @param cacheBytes about how much of the heap may be taken by names, inodes and extents that are not in use; 0: what the heap allows
  * @param background who started the daemon waits for a report on standard output and then goes
  */
-public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, Path device, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
+public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, String device, boolean fenced, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
         long cacheBytes, boolean background) {}

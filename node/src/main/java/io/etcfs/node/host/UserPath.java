@@ -1,5 +1,6 @@
 package io.etcfs.node.host;
 
+import io.etcfs.linux.iscsi.IscsiAddress;
 import java.nio.file.Path;
 
 /**
@@ -8,6 +9,11 @@ import java.nio.file.Path;
  */
 public final class UserPath {
     private UserPath() {}
+
+    /** A device may be the address of a target, too: that stays as it is. */
+    public static String ofDevice(String text) {
+        return IscsiAddress.isMeant(text) ? text : of(text).toString();
+    }
 
     public static Path of(String text) {
         String caller = System.getenv("ETCFS_CWD");
