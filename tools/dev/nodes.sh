@@ -58,7 +58,7 @@ mount_node() { # NODE
   # Output goes to a file, so that no daemon can hold the caller's pipe.
   # shellcheck disable=SC2046,SC2086
   JAVA_HOME=$JAVA_HOME timeout 100 "$dir/dist/bin/etcfs" mount "$(read_line "$STATE/name")" "$point" \
-    --etcd "${DEV_MOUNT_ETCD:-$(etcd_endpoints)}" --device "$(read_line "$STATE/device")" --node "$node" --no-fencer \
+    --etcd "${DEV_MOUNT_ETCD:-$(etcd_endpoints)}" --device "$(read_line "$STATE/device")" --node "$node" $(fencer_argument) \
     --pid-file "$dir/pid" --log-file "$dir/log" $(old_etcd_argument) ${DEV_MOUNT_ARGS:-} \
     >"$dir/mount.out" 2>&1 </dev/null 9>&- || status=$?
   [ $status -eq 0 ] || { say "$node: mount failed with $status: $(tail -n 3 "$dir/mount.out")"; return 1; }

@@ -59,7 +59,8 @@ test_modules() { # TIER MAVEN_ARGS...
       programs) need_programs ;;
       *)
         need_commands fio:fio rsync:rsync strace:strace bc:bc setfattr:attr flock:util-linux ps:procps git:git make:make \
-          losetup:mount python3:python3 tar:tar mkfs.ext4:e2fsprogs ping_pong:ctdb
+          losetup:mount python3:python3 tar:tar mkfs.ext4:e2fsprogs ping_pong:ctdb tgtd:tgt nbdkit:nbdkit nbdfuse:libnbd-bin
+        need_libiscsi
         need_suites ;;
     esac
     build
