@@ -171,13 +171,31 @@ public final class DevCluster implements AutoCloseable {
 
     /** Mounts a node again, whose daemon is gone. */
     public void remount(int node) {
-        answered("dev mount n" + node, tryDev(endpoints.containsKey(node) ? Map.of("DEV_MOUNT_ETCD", endpoints.get(node)) : Map.of(), UP_LIMIT, "mount", "n" + node));
+        remount(node, Map.of());
+    }
+
+    /** The same, with these rules broken in its daemon. */
+    public void remount(int node, Fault... broken) {
+        remount(node, Map.of("ETCFS_JAVA_OPTS", "-Detcfs.faults=" + Arrays.stream(broken).map(Fault::name).collect(Collectors.joining(","))));
+    }
+
+    private void remount(int node, Map<String, String> more) {
+        Map<String, String> environment = new LinkedHashMap<>(more);
+        if (endpoints.containsKey(node)) {
+            environment.put("DEV_MOUNT_ETCD", endpoints.get(node));
+        }
+        answered("dev mount n" + node, tryDev(environment, UP_LIMIT, "mount", "n" + node));
         pids.put(node, Long.parseLong(dev(DOWN_LIMIT, "pid", "n" + node).strip()));
     }
 
     /** From its next mount on the node reaches etcd by this endpoint only. */
     public void reachEtcdBy(int node, String endpoint) {
         endpoints.put(node, endpoint);
+    }
+
+    /** From its next mount on it reaches etcd as the others do. */
+    public void reachEtcd(int node) {
+        endpoints.remove(node);
     }
 
     /** Unmounts a node, which leaves in order. Who has something open there makes it fail. */

@@ -1,0 +1,259 @@
+package io.etcfs.it.fence;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.etcfs.core.device.BlockDevice;
+import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.fence.Fencer;
+import io.etcfs.core.fence.Severing;
+import io.etcfs.linux.iscsi.IscsiDevice;
+import io.etcfs.linux.scsi.ReservationFencer;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** Two initiators at a target of tgt, without nodes: who may write when. Sessions are numbers here; etcd's word is a switch. */
+@Timeout(value = 90, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+class ReservationsTest {
+    private static final int BLOCK = BlockDevice.BLOCK_BYTES;
+    private static final long BYTES = 64L << 20;
+
+    private final AtomicBoolean gone = new AtomicBoolean();
+    private final List<AutoCloseable> open = new ArrayList<>();
+    private TgtTarget target;
+    private Relay relay;
+    private IscsiDevice one;
+    private IscsiDevice two;
+    private ReservationFencer fencerOfOne;
+    private ReservationFencer fencerOfTwo;
+    private final AtomicBoolean twoStands = new AtomicBoolean(true);
+
+    @BeforeEach
+    void start(@TempDir Path directory) throws Exception {
+        target = new TgtTarget(directory, TgtTarget.image(directory, BYTES));
+        relay = new Relay(target.port());
+        one = device(target.port(), "fs/n1");
+        two = device(relay.port(), "fs/n2");
+        fencerOfOne = new ReservationFencer(one);
+        fencerOfTwo = new ReservationFencer(two);
+        fencerOfOne.admit(0x11, List.of(), true, () -> true);
+        fencerOfTwo.admit(0x22, List.of(), true, twoStands::get);
+    }
+
+    @AfterEach
+    void stop() throws Exception {
+        for (AutoCloseable c : open) {
+            c.close();
+        }
+        if (relay != null) {
+            relay.close();
+        }
+        if (target != null) {
+            target.close();
+        }
+        assertFalse(gone.get());
+    }
+
+    private IscsiDevice device(int port, String name) throws DeviceException {
+        IscsiDevice device = IscsiDevice.open(TgtTarget.address(port), name, () -> gone.set(true));
+        open.add(device);
+        return device;
+    }
+
+    private static void write(BlockDevice device, long block, int value) throws DeviceException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment bytes = arena.allocate(BLOCK, BLOCK);
+            bytes.fill((byte) value);
+            device.write(block * BLOCK, bytes);
+        }
+    }
+
+    private static int read(BlockDevice device, long block) throws DeviceException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment bytes = arena.allocate(BLOCK, BLOCK);
+            device.read(block * BLOCK, bytes);
+            int first = bytes.get(ValueLayout.JAVA_BYTE, 0);
+            assertEquals(first, bytes.get(ValueLayout.JAVA_BYTE, BLOCK - 1));
+            return first;
+        }
+    }
+
+    private static CompletableFuture<Void> writing(BlockDevice device, long block, int value) {
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        Thread.ofVirtual().start(() -> {
+            try {
+                write(device, block, value);
+                done.complete(null);
+            } catch (DeviceException | RuntimeException e) {
+                done.completeExceptionally(e);
+            }
+        });
+        return done;
+    }
+
+    private static int errno(CompletableFuture<Void> done) throws Exception {
+        ExecutionException e = assertThrows(ExecutionException.class, () -> done.get(60, TimeUnit.SECONDS));
+        return ((DeviceException) e.getCause()).errno();
+    }
+
+    private Severing severTwo() {
+        return fencerOfOne.sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), ""));
+    }
+
+    @Test
+    void whoIsSeveredIsRefused() throws Exception {
+        write(two, 1, 'b');
+        Severing severing = severTwo();
+        assertTrue(severing.confirmed(), severing.saw());
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 1, 'x')).errno());
+        assertEquals('b', read(one, 1));
+        write(one, 1, 'c');
+        assertEquals('c', read(two, 1), "it may read");
+        assertTrue(severTwo().confirmed(), "once more does no harm");
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 1, 'x')).errno());
+    }
+
+    @Test
+    void itComesBackUnderItsNextSession() throws Exception {
+        assertTrue(severTwo().confirmed());
+        fencerOfTwo.admit(0x33, List.of(0x22L), true, () -> true);
+        write(two, 2, 'd');
+        assertTrue(severTwo().confirmed(), "a severing of the older session leaves the newer alone");
+        write(two, 2, 'e');
+        assertEquals('e', read(one, 2));
+    }
+
+    /** The next process of a node, while a connection of the last one is still there. */
+    @Test
+    void anOlderSessionOfItsOwnIsRefused() throws Exception {
+        write(two, 3, 'a');
+        IscsiDevice next = device(target.port(), "fs/n2 on another host");
+        new ReservationFencer(next).admit(0x33, List.of(0x22L), false, () -> true);
+        write(next, 3, 'b');
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 3, 'x')).errno());
+        assertEquals('b', read(one, 3));
+    }
+
+    @Test
+    void nobodyWritesUnregistered() throws Exception {
+        IscsiDevice stranger = device(target.port(), "fs/stranger");
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(stranger, 4, 'x')).errno());
+        assertFalse(new ReservationFencer(stranger).sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), "")).confirmed());
+        write(two, 4, 'b');
+    }
+
+    @Test
+    void aUnitThatIsMadeNewIsNobodys() throws Exception {
+        IscsiDevice maker = device(target.port(), "mkfs");
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(maker, 4, 'x')).errno());
+        ReservationFencer.clear(maker);
+        write(maker, 4, 'm');
+        ReservationFencer.clear(maker);
+        write(maker, 4, 'n');
+        assertEquals('n', read(one, 4));
+    }
+
+    /** The holder of the reservation is gone; who was severed must not get in by that. */
+    @Test
+    void theReservationOutlivesItsHolder() throws Exception {
+        assertTrue(severTwo().confirmed());
+        one.close();
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 5, 'x')).errno());
+        IscsiDevice three = device(target.port(), "fs/n3");
+        new ReservationFencer(three).admit(0x44, List.of(), true, () -> true);
+        write(three, 5, 'c');
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 5, 'x')).errno());
+    }
+
+    @Test
+    void aLostConnectionIsMadeAgainAndWritesGoOn() throws Exception {
+        write(two, 6, 'a');
+        relay.cut();
+        CompletableFuture<Void> waits = writing(two, 6, 'b');
+        Thread.sleep(1_500);
+        assertFalse(waits.isDone(), "it waits for the target");
+        relay.open();
+        waits.get(60, TimeUnit.SECONDS);
+        assertEquals('b', read(one, 6));
+        assertTrue(severTwo().confirmed(), "it is registered with its new connection, too, and can be severed");
+        assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 6, 'x')).errno());
+    }
+
+    /** It was severed while it was cut off: its session is gone, so that it must not register again on its new connection. */
+    @Test
+    void whoWasSeveredMeanwhileDoesNotWriteOnItsNextConnection() throws Exception {
+        relay.cut();
+        CompletableFuture<Void> waits = writing(two, 7, 'x');
+        twoStands.set(false);
+        assertTrue(severTwo().confirmed());
+        write(one, 7, 'c');
+        relay.open();
+        errno(waits);
+        assertThrows(DeviceException.class, () -> write(two, 7, 'x'));
+        assertEquals('c', read(one, 7));
+    }
+
+    /** What it had sent and the target has not got yet lands nowhere, however long after. */
+    @Test
+    void aWriteOnItsWayIsRefusedWhenItArrives() throws Exception {
+        write(two, 8, 'a');
+        relay.silence();
+        CompletableFuture<Void> late = writing(two, 8, 'x');
+        Thread.sleep(300);
+        assertTrue(severTwo().confirmed());
+        write(one, 8, 'c');
+        relay.open();
+        assertEquals(DeviceException.REFUSED, errno(late));
+        assertEquals('c', read(one, 8));
+    }
+
+    /** Others' commands go on while a node is severed: the reset of the unit tells each of them once, and nobody's caller hears of it. */
+    @Test
+    void othersHearNothingOfIt() throws Exception {
+        AtomicBoolean over = new AtomicBoolean();
+        List<CompletableFuture<Integer>> others = new ArrayList<>();
+        for (int i = 0; i < 8; i++) {
+            int block = 100 + i;
+            CompletableFuture<Integer> count = new CompletableFuture<>();
+            Thread.ofVirtual().start(() -> {
+                try {
+                    int n = 0;
+                    for (; !over.get(); n++) {
+                        write(one, block, n & 0x7f);
+                        assertEquals(n & 0x7f, read(one, block));
+                    }
+                    count.complete(n);
+                } catch (DeviceException | RuntimeException | AssertionError e) {
+                    count.completeExceptionally(e);
+                }
+            });
+            others.add(count);
+        }
+        for (int i = 0; i < 10; i++) {
+            Thread.sleep(50);
+            assertTrue(severTwo().confirmed());
+            long session = 0x23 + i;
+            fencerOfTwo.admit(session, List.of(session - 1), false, () -> true);
+        }
+        over.set(true);
+        for (CompletableFuture<Integer> count : others) {
+            assertTrue(count.get(60, TimeUnit.SECONDS) > 0);
+        }
+    }
+
+}
