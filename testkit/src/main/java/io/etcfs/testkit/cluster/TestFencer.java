@@ -26,6 +26,8 @@ public final class TestFencer implements Fencer {
     public final List<Vanished> asked = new CopyOnWriteArrayList<>();
     /** Sessions that asked to be admitted, whatever became of it. */
     public final List<Admitted> admitted = new CopyOnWriteArrayList<>();
+    /** Those that were. */
+    public final List<Long> accepted = new CopyOnWriteArrayList<>();
     /** Whether the device has to be told of sessions. Before the first node starts. */
     public volatile boolean registers;
     /** What the device makes of it; then etcd is asked, as it has to be. */
@@ -56,6 +58,7 @@ public final class TestFencer implements Fencer {
         } catch (StoreUnavailableException | StoreRejectedException e) {
             throw new DeviceException(5, e.getMessage());
         }
+        accepted.add(session);
     }
 
     @Override
