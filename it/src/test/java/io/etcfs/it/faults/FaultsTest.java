@@ -22,7 +22,7 @@ class FaultsTest {
     private static final int SECONDS = Integer.getInteger("etcfs.it.faults.seconds", 60);
     private static final long SEED = Long.getLong("etcfs.it.faults.seed", System.nanoTime() & 0xffffff);
 
-    private static final List<Set<Fault>> LOST_RULES = List.of(EnumSet.of(Fault.HANDOVER_BEFORE_PUBLISH), EnumSet.of(Fault.NO_SESSION_COMPARE, Fault.TOKEN_KEPT_PAST_DEADLINE));
+    private static final List<Set<Fault>> LOST_RULES = List.of(EnumSet.of(Fault.HANDOVER_BEFORE_PUBLISH));
 
     /** D1, D4, D9, B1, B7, O11. */
     @Test

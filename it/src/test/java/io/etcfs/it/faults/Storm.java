@@ -64,7 +64,7 @@ final class Storm implements AutoCloseable {
             cluster.reachEtcdBy(n, gates[n].endpoint());
             DevCluster.Result left = cluster.leave(n);
             assertTrue(left.code() == 0, left.error());
-            cluster.remount(n);
+            mount(n);
         }
     }
 
@@ -132,14 +132,14 @@ final class Storm implements AutoCloseable {
                     cluster.kill(other);
                 }
                 Thread.sleep(random.nextBoolean() ? 0 : random.nextInt(6_000));
-                cluster.remount(node);
+                mount(node);
                 if (kind == Kind.KILL_TWICE) {
                     Thread.sleep(random.nextInt(500));
                     cluster.kill(node);
-                    cluster.remount(node);
+                    mount(node);
                 }
                 if (kind == Kind.KILL_TWO) {
-                    cluster.remount(other);
+                    mount(other);
                 }
             }
             case STOP_SHORTLY, STOP, STOP_TWO -> {
@@ -192,7 +192,23 @@ final class Storm implements AutoCloseable {
             }
         }
         if (kind == Kind.CUT_AND_KILL && !cluster.isServing(node)) {
-            cluster.remount(node);
+            mount(node);
+        }
+    }
+
+    /** A mount gives up where etcd does not answer for some seconds, as on a machine that is too busy: it is tried again. */
+    private void mount(int node) {
+        long end = System.nanoTime() + RECOVERY.toNanos();
+        while (true) {
+            try {
+                cluster.remount(node);
+                return;
+            } catch (AssertionError e) {
+                if (System.nanoTime() > end || !e.getMessage().contains("etcd does not answer")) {
+                    throw e;
+                }
+                say("n" + node + " is mounted again: " + e.getMessage());
+            }
         }
     }
 
@@ -221,7 +237,7 @@ final class Storm implements AutoCloseable {
             }
             assertTrue(result.code() == 0, "n" + node + " does not leave: " + result.error());
             Thread.sleep(random.nextInt(4_000));
-            cluster.remount(node);
+            mount(node);
         } finally {
             Files.delete(pause(node));
         }
@@ -243,7 +259,7 @@ final class Storm implements AutoCloseable {
                 assertTrue(System.nanoTime() - cutOffNs[n] < STOPS_WITHIN.toNanos(), "n" + n + " has stopped by itself, though nothing happened to it");
                 String last = cluster.logTails().lines().filter(l -> l.contains(" ERROR ")).reduce("", (a, b) -> b);
                 say("n" + n + " had stopped by itself: " + last);
-                cluster.remount(n);
+                mount(n);
             }
         }
     }
