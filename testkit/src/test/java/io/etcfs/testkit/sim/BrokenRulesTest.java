@@ -51,7 +51,7 @@ class BrokenRulesTest {
                 Arguments.of(Fault.DEPARTURE_NOT_HONOURED, Set.of(Kind.LEAVES)),
                 Arguments.of(Fault.FENCED_UNCONFIRMED, Set.of(Kind.GOES, Kind.FENCER)),
                 Arguments.of(Fault.FENCED_AGAIN, Set.of(Kind.GOES, Kind.FENCER)),
-                Arguments.of(Fault.ADMITTED_UNRECORDED, Set.of(Kind.FENCER)),
+                Arguments.of(Fault.ADMITTED_UNRECORDED, Set.of(Kind.GOES, Kind.FENCER)),
                 Arguments.of(Fault.FREED_WHILE_OPEN_ELSEWHERE, Set.of()),
                 Arguments.of(Fault.OWNERS_LEFT, Set.of()),
                 // Of files that are open without a token, as in spec/Orphans.tla.
