@@ -126,6 +126,8 @@ public final class World {
     final LockBook locks;
     /** Programs of this run lock. Drawn apart: what else a seed plays does not follow from it. */
     final boolean locking;
+    /** All nodes share the only arena. */
+    private final boolean oneArena;
     /** Programs of this run make files without a name and set ACLs. Drawn apart, too. */
     final boolean extras;
     private String broken;
@@ -147,7 +149,8 @@ public final class World {
         MemoryStore.Settings d = MemoryStore.Settings.DEFAULT;
         this.store = new MemoryStore(etcd, etcd, new MemoryStore.Settings(d.maxTxnOps(), d.maxRequestBytes(), d.minLeaseTtlSeconds(), leasesLateNs, d.quotaBytes()));
         // Drawn apart, as with locks.
-        long deviceBytes = new Random(plan.seed ^ 0xa7e4a).nextInt(5) == 0 ? SMALL_DEVICE_BYTES : DEVICE_BYTES;
+        this.oneArena = new Random(plan.seed ^ 0xa7e4a).nextInt(5) == 0;
+        long deviceBytes = oneArena ? SMALL_DEVICE_BYTES : DEVICE_BYTES;
         this.disk = new SimDisk(scheduler, weather, new Random(random.nextLong()), deviceBytes);
         this.fencer = new SimFencer(scheduler, store, new Random(plan.seed ^ 0xfe9ce));
         this.rules = new Rules(keys, disk, fencer, () -> calls, this::broken);
@@ -203,13 +206,16 @@ public final class World {
 
     void returned(Op op) {
         op.returned = ++calls;
-        if (op.error == Errno.ETIMEDOUT && scheduler.nowNs() > troubleUntilNs + patienceAfterNs()) {
+        boolean calm = scheduler.nowNs() > troubleUntilNs + patienceAfterNs();
+        // What a vanished node may still be writing is copied before it is read, which needs room, too.
+        boolean roomIsAway = oneArena && !machines.stream().allMatch(Machine::up);
+        if (op.error == Errno.ETIMEDOUT && calm && !roomIsAway) {
             broken = "no trouble since " + (scheduler.nowNs() - troubleUntilNs) / MS + " ms: " + op;
         }
         if (op.error == Errno.EIO && !rules.lostSession(op.process.substring(0, op.process.indexOf('.')))) {
             brokenBy("an error of a node that never lost a session, on a device that does not fail: " + op);
         }
-        if ((op.error == Errno.ENOSPC || op.cut) && scheduler.nowNs() > troubleUntilNs + patienceAfterNs() && machines.stream().allMatch(Machine::up)) {
+        if ((op.error == Errno.ENOSPC || op.cut) && (!oneArena || calm && !roomIsAway)) {
             broken = "there is room, and nobody is away who has it: " + op;
         }
         tell(op.toString());
