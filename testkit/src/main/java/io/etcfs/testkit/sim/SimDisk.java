@@ -12,7 +12,6 @@ import java.util.Random;
 import java.util.TreeMap;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongPredicate;
-import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
 /**
@@ -189,8 +188,8 @@ final class SimDisk {
         return cache.values().stream().anyMatch(c -> c.writer.equals(process) && c.number <= upToWrite);
     }
 
-    /** The device as one process has it attached. {@code power}: changes when everything that is on its way is lost, or held back. */
-    BlockDevice attach(String process, Supplier<Integer> power) {
+    /** The device as one process has it attached. {@code accepted}: whether what it writes now gets there: not after a loss of power, nor from who is severed. */
+    BlockDevice attach(String process, BooleanSupplier accepted) {
         return new BlockDevice() {
             @Override
             public long sizeBytes() {
@@ -216,13 +215,13 @@ final class SimDisk {
             public void write(long offset, MemorySegment source) throws DeviceException {
                 check(offset, source);
                 long takes = accessNs();
-                int then = power.get();
+                boolean begun = accepted.getAsBoolean();
                 Flight flight = new Flight(process, scheduler.nowNs() + takes);
                 flights.add(flight);
                 for (long b = 0; b < source.byteSize(); b += BLOCK_BYTES) {
                     byte[] bytes = source.asSlice(b, BLOCK_BYTES).toArray(ValueLayout.JAVA_BYTE);
                     long number = (offset + b) / BLOCK_BYTES;
-                    new Landing(flight, number, () -> power.get() == then, () -> cache.put(number, new Content(++writes, process, bytes))).land(random.nextLong(takes));
+                    new Landing(flight, number, () -> begun && accepted.getAsBoolean(), () -> cache.put(number, new Content(++writes, process, bytes))).land(random.nextLong(takes));
                 }
                 Await await = awaited.get(process);
                 if (await != null && LongStream.range(offset / BLOCK_BYTES, (offset + source.byteSize()) / BLOCK_BYTES).anyMatch(await.which)) {
