@@ -53,20 +53,35 @@ final class Holes {
         Vnode vnode = node.monitor().with(() -> node.vnodes().require(ino));
         long end = offset + length;
         boolean whole = false;
+        boolean zeroing = false;
         long triedInEpoch = 0;
-        while (!whole) {
-            try (KeptToken kept = KeptToken.take(node, call, Waiting.NOTHING, vnode)) {
-                triedInEpoch = kept.againIn(triedInEpoch);
-                if (punch || zero) {
-                    zeroEdges(call, vnode, offset, end);
-                    removeWhole(call, kept, vnode, (offset + BLOCK - 1) / BLOCK, end / BLOCK);
+        try {
+            while (!whole) {
+                try (KeptToken kept = KeptToken.take(node, call, Waiting.NOTHING, vnode)) {
+                    triedInEpoch = kept.againIn(triedInEpoch);
+                    if (!punch) {
+                        // First: where there is no room nothing has changed.
+                        reserve(call, kept, vnode, offset / BLOCK, (end + BLOCK - 1) / BLOCK);
+                    }
+                    if (punch || zero) {
+                        zeroing = true;
+                        zeroEdges(call, vnode, offset, end);
+                        removeWhole(call, kept, vnode, (offset + BLOCK - 1) / BLOCK, end / BLOCK, punch);
+                    }
+                    if (zero) {
+                        // What was removed was written, and is reserved again.
+                        reserve(call, kept, vnode, offset / BLOCK, (end + BLOCK - 1) / BLOCK);
+                    }
+                    finish(call, vnode, end, keepSize);
+                    whole = kept.unbroken();
                 }
-                if (!punch) {
-                    reserve(call, kept, vnode, offset / BLOCK, (end + BLOCK - 1) / BLOCK);
-                }
-                finish(call, vnode, end, keepSize);
-                whole = kept.unbroken();
             }
+        } catch (FsException e) {
+            if (zeroing) {
+                // The kernel drops its pages of the range only after success.
+                node.view().dropRangeBriefly(ino, offset, length);
+            }
+            throw e;
         }
     }
 
@@ -134,7 +149,8 @@ final class Holes {
         }
     }
 
-    private void removeWhole(Call call, KeptToken kept, Vnode v, long from, long to) throws FsException {
+    /** @param reserved those, too, that are only reserved */
+    private void removeWhole(Call call, KeptToken kept, Vnode v, long from, long to, boolean reserved) throws FsException {
         long at = from;
         while (at < to) {
             kept.letOthersIn();
@@ -150,7 +166,7 @@ final class Holes {
                 List<Extent> there = i.extents.within(start, next);
                 int fitting = openFiles.fitting(there);
                 long upTo = fitting == there.size() ? next : there.get(fitting).logicalBlock();
-                List<Extent> gone = i.extents.remove(start, upTo);
+                List<Extent> gone = reserved ? i.extents.remove(start, upTo) : removeWritten(i, there.subList(0, fitting));
                 if (!gone.isEmpty()) {
                     node.space().free(gone, d);
                     node.journal().changed(d, i, true);
@@ -158,6 +174,16 @@ final class Holes {
                 return upTo;
             });
         }
+    }
+
+    private static List<Extent> removeWritten(Inode i, List<Extent> there) {
+        List<Extent> gone = new ArrayList<>();
+        for (Extent e : there) {
+            if (!e.unwritten()) {
+                gone.addAll(i.extents.remove(e.logicalBlock(), e.logicalEnd()));
+            }
+        }
+        return gone;
     }
 
     /** Holes of the range get unwritten extents, a piece at a time. */

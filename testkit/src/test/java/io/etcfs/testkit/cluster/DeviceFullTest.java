@@ -27,6 +27,8 @@ import org.junit.jupiter.api.Timeout;
 /** No block is left: who is told so, when, and what goes on. */
 @Timeout(60)
 class DeviceFullTest {
+    private static final int KEEP_SIZE = 1;
+    private static final int ZERO_RANGE = 16;
     private static final int BLOCK = 4096;
     private static final int O_RDWR = 2;
     private static final int O_APPEND = 02000;
@@ -283,6 +285,27 @@ class DeviceFullTest {
         }
         assertArrayEquals(filled(2 * BLOCK, 'u'), new TestClient(n1).read("/there", b - 2 * BLOCK, 2 * BLOCK));
         assertArrayEquals(filled(BLOCK, 'f'), new TestClient(n2).read("/here", a - BLOCK, BLOCK));
+    }
+
+    /** Its holes are to be reserved, and there is no room for that: what is there stays. */
+    @Test
+    void aRangeThatCantBeZeroedForWantOfRoomStaysAsItIs() throws Exception {
+        Open file = new Open(n1, "f");
+        Open other = new Open(n1, "other");
+        file.write(0, 8 * BLOCK, 'z');
+        file.setSize(16 * BLOCK);
+        n1.fsync(call(), file.ino, file.handle, false);
+        fill(other);
+        long blocks = new TestClient(n1).stat("/f").blocks();
+        for (long from : new long[] {0, 100}) {
+            assertEquals(Errno.ENOSPC, refused(() -> n1.fallocate(call(), file.ino, file.handle, from, 16 * BLOCK - from, ZERO_RANGE | KEEP_SIZE)));
+            assertArrayEquals(filled(8 * BLOCK, 'z'), new TestClient(n2).read("/f", 0, 8 * BLOCK));
+            assertEquals(blocks, new TestClient(n1).stat("/f").blocks());
+        }
+        // What has its blocks can be zeroed however full the device is, and keeps them.
+        n1.fallocate(call(), file.ino, file.handle, 0, 8 * BLOCK, ZERO_RANGE | KEEP_SIZE);
+        assertArrayEquals(new byte[8 * BLOCK], new TestClient(n2).read("/f", 0, 8 * BLOCK));
+        assertEquals(blocks, new TestClient(n1).stat("/f").blocks());
     }
 
     @Test
