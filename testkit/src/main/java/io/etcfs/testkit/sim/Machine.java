@@ -58,7 +58,7 @@ final class Machine {
         SimStore store = new SimStore(world.store, process, network);
         int power = world.power;
         boolean fenced = world.weather.has(Weather.Kind.FENCER);
-        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power && !(fenced && world.fencer.severed(process.toString()))), process, process, new Random(random.nextLong()),
+        node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power, () -> fenced && world.fencer.severed(process.toString())), process, process, new Random(random.nextLong()),
                 fenced ? world.fencer : Fencer.none()),
                 new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock);
         ClusterNode mounted = node;

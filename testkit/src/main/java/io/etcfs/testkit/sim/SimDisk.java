@@ -188,8 +188,8 @@ final class SimDisk {
         return cache.values().stream().anyMatch(c -> c.writer.equals(process) && c.number <= upToWrite);
     }
 
-    /** The device as one process has it attached. {@code accepted}: whether what it writes now gets there: not after a loss of power, nor from who is severed. */
-    BlockDevice attach(String process, BooleanSupplier accepted) {
+    /** The device as one process has it attached. {@code powered}: what it writes gets there, which ends with a loss of power; {@code severed}: what it writes is refused. */
+    BlockDevice attach(String process, BooleanSupplier powered, BooleanSupplier severed) {
         return new BlockDevice() {
             @Override
             public long sizeBytes() {
@@ -215,13 +215,13 @@ final class SimDisk {
             public void write(long offset, MemorySegment source) throws DeviceException {
                 check(offset, source);
                 long takes = accessNs();
-                boolean begun = accepted.getAsBoolean();
+                requireNotSevered();
                 Flight flight = new Flight(process, scheduler.nowNs() + takes);
                 flights.add(flight);
                 for (long b = 0; b < source.byteSize(); b += BLOCK_BYTES) {
                     byte[] bytes = source.asSlice(b, BLOCK_BYTES).toArray(ValueLayout.JAVA_BYTE);
                     long number = (offset + b) / BLOCK_BYTES;
-                    new Landing(flight, number, () -> begun && accepted.getAsBoolean(), () -> cache.put(number, new Content(++writes, process, bytes))).land(random.nextLong(takes));
+                    new Landing(flight, number, () -> powered.getAsBoolean() && !severed.getAsBoolean(), () -> cache.put(number, new Content(++writes, process, bytes))).land(random.nextLong(takes));
                 }
                 Await await = awaited.get(process);
                 if (await != null && LongStream.range(offset / BLOCK_BYTES, (offset + source.byteSize()) / BLOCK_BYTES).anyMatch(await.which)) {
@@ -230,6 +230,13 @@ final class SimDisk {
                 }
                 while (scheduler.nowNs() < flight.endNs) {
                     scheduler.parkUntil(flight.endNs);
+                }
+                requireNotSevered();
+            }
+
+            private void requireNotSevered() throws DeviceException {
+                if (severed.getAsBoolean()) {
+                    throw new DeviceException(DeviceException.REFUSED, "reservation conflict");
                 }
             }
 

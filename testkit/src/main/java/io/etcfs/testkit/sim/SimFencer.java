@@ -26,6 +26,8 @@ final class SimFencer implements Fencer {
     private final MemoryStore store;
     private final Random random;
     private final Set<Long> registered = new HashSet<>();
+    /** By process, the last of its sessions that was seen to be registered. */
+    private final Map<String, Long> known = new HashMap<>();
     /** By node: the store's revision when it was confirmed last that it is severed. */
     private final Map<String, Long> confirmedAt = new HashMap<>();
     /** How often it was asked for each intent: the third time it does what it is asked for, so that a run ends. */
@@ -45,9 +47,13 @@ final class SimFencer implements Fencer {
         intents = ofNode;
     }
 
-    /** Whether what the process writes is held back. */
+    /** Whether what the process writes is held back. Until its next session is admitted the last one of its that was is what the device knows. */
     boolean severed(String process) {
-        return !registered.contains(sessions.applyAsLong(process));
+        long newest = sessions.applyAsLong(process);
+        if (registered.contains(newest)) {
+            known.put(process, newest);
+        }
+        return !registered.contains(known.getOrDefault(process, 0L));
     }
 
     /** Whether the node was confirmed to be severed after that revision. */

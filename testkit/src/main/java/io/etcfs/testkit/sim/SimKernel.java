@@ -8,6 +8,7 @@ import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.fs.Operations;
 import io.etcfs.core.kernel.KernelCache;
+import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.lock.HeldLock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -197,6 +198,9 @@ final class SimKernel implements KernelCache {
                     call = call.waiting();
                     reply = answered(request, call);
                 }
+            } catch (NodeStoppedError e) {
+                // The device refused the node: it has cut the kernel off.
+                return;
             } catch (IllegalStateException e) {
                 scheduler.failed(e);
             }
