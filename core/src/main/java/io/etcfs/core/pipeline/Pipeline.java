@@ -69,6 +69,7 @@ public final class Pipeline {
 
     private final ArrayDeque<Batch> closed = new ArrayDeque<>();
     private Batch open;
+    private boolean started;
     /** The last batch that a publisher has taken, and whether its data is still being written. */
     private long taken;
     private boolean writing;
@@ -98,6 +99,7 @@ public final class Pipeline {
         this.idle = monitor.new Waiters();
         this.turns = monitor.new Waiters();
         this.publications = monitor.new Waiters();
+        this.open = new Batch(1, 0);
     }
 
     /** Begins to publish; the first session is open and its marker known. */
@@ -105,7 +107,7 @@ public final class Pipeline {
         monitor.lock();
         try {
             markerBefore = session.markerAtOpen();
-            open = new Batch(1, monitor.nowNs());
+            started = true;
         } finally {
             monitor.unlock();
         }
@@ -652,6 +654,10 @@ public final class Pipeline {
 
     /** The marker was read under the new session: no copy sent under the old one can commit any more. */
     public void settle(BatchMarker found, String incarnation) {
+        if (!started) {
+            // The first session was lost before anything could be published: it is the next one's marker that counts.
+            return;
+        }
         Batch head = closed.peek();
         if (head != null && found != null && found.getIncarnation().equals(incarnation) && found.getNumber() == head.number) {
             head.riders.forEach(Rider::committedAndLost);
