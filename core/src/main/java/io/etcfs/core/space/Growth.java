@@ -120,6 +120,9 @@ final class Growth {
         List<Compare> compares = new ArrayList<>();
         List<Op> ops = new ArrayList<>(List.of(Op.put(keys.superblock(), larger)));
         compares.add(Compare.modRevision(keys.superblock(), record.modRevision()));
+        // Read once: what is decided by it and what is compared is the same.
+        KeyValue log = store.range(keys.arenaAllocLog(), null, 0, false, 0, REQUEST_NS).only();
+        compares.add(Compare.modRevision(keys.arenaAllocLog(), log == null ? 0 : log.modRevision()));
         if (recorded % arenaBlocks != 0) {
             if (monitor.with(() -> arenas.get(last) != null)) {
                 return growOurs(last, larger, recorded, attached);
@@ -136,7 +139,7 @@ final class Growth {
                     compares.add(Compare.modRevision(segment, bitmap.modRevision()));
                     ops.add(Op.put(segment, withoutMarks(bitmap.value(), recorded, end)));
                 }
-            } else if (claimed(last)) {
+            } else if (nextUnclaimed(log) > last) {
                 // Its owner does it.
                 return false;
             }
@@ -146,20 +149,15 @@ final class Growth {
             return false;
         }
         compares.addAll(guard);
-        KeyValue log = store.range(keys.arenaAllocLog(), null, 0, false, 0, REQUEST_NS).only();
-        if (log != null) {
-            compares.add(Compare.modRevision(keys.arenaAllocLog(), log.modRevision()));
-        }
         if (store.commit(new Txn(compares, ops, List.of()), REQUEST_NS) instanceof Outcome.Committed) {
             adopt(attached);
         }
         return true;
     }
 
-    private boolean claimed(long arena) throws StoreUnavailableException, StoreRejectedException {
-        KeyValue log = store.range(keys.arenaAllocLog(), null, 0, false, 0, REQUEST_NS).only();
+    private static long nextUnclaimed(KeyValue log) {
         try {
-            return log != null && Counter.parseFrom(log.value()).getNext() > arena;
+            return log == null ? 0 : Counter.parseFrom(log.value()).getNext();
         } catch (InvalidProtocolBufferException e) {
             throw new NodeStoppedError("damaged record " + log.key());
         }

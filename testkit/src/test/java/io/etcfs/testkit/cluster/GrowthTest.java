@@ -7,9 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
+import io.etcfs.core.record.Keys;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -21,6 +25,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 class GrowthTest {
     private static final int MIB = 1 << 20;
     private static final int MOST_MIB = 128;
+    private static final int O_DIRECT = 040000;
 
     private TestCluster cluster;
 
@@ -109,5 +114,40 @@ class GrowthTest {
         for (String path : first) {
             assertArrayEquals(content(path), b.read(path), path);
         }
+    }
+
+    /** Another node, whose machine does not know of the new size yet, claims the arena at the old end just then: its free count has to stay right. */
+    @Test
+    void anArenaThatIsClaimedMeanwhileIsLeftToItsOwner() throws Exception {
+        cluster = new TestCluster(24L * MIB, (long) MOST_MIB * MIB);
+        HookedStore way = new HookedStore(cluster.store);
+        TestClient a = new TestClient(cluster.start("n1", way));
+        AtomicLong known = new AtomicLong(24L * MIB);
+        TestClient b = new TestClient(cluster.start("n2", cluster.store, new ForwardingDevice(cluster.device) {
+            @Override
+            public long sizeBytes() {
+                return known.get();
+            }
+        }, 64L << 20));
+        a.mkdir("/a");
+        b.mkdir("/b");
+        a.write("/a/f", 0, new byte[4096], O_DIRECT);
+        CountDownLatch claimed = new CountDownLatch(1);
+        way.afterRange = key -> {
+            if (key.equals(new Keys(TestCluster.NAME).arenaAllocLog()) && claimed.getCount() > 0) {
+                try {
+                    b.write("/b/f", 0, new byte[4096], O_DIRECT);
+                } catch (FsException e) {
+                    throw new IllegalStateException(e);
+                }
+                claimed.countDown();
+            }
+        };
+        cluster.device.grow(30L * MIB);
+        assertTrue(claimed.await(20, TimeUnit.SECONDS));
+        Thread.sleep(2_500);
+        assertTrue(b.freeBlocks() < 24 * 256, "not grown while the owner's machine does not know");
+        known.set(30L * MIB);
+        awaitFree(a, 29);
     }
 }
