@@ -91,7 +91,7 @@ public final class ClusterNode implements Operations {
         Pipeline pipeline = new Pipeline(monitor, ports.store(), device, session, keys, settings.node(), settings.maxTxnOps());
         Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
         long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;
-        Space space = new Space(monitor, ports.store(), ports.device(), tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
+        Space space = new Space(monitor, ports.store(), device, tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
         InodeNumbers numbers = new InodeNumbers(monitor, ports.store(), tasks, session, keys, ports.random());
         Vnodes vnodes = new Vnodes();
         KernelView view = new KernelView(monitor, session, vnodes, nameHash);

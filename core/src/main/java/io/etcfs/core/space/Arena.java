@@ -266,6 +266,11 @@ public final class Arena {
         return journalFreeBlocks;
     }
 
+    /** What its record says of it: {@link #journalFreeBlocks}. */
+    byte[] record() {
+        return io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(journalFreeBlocks).build().toByteArray();
+    }
+
     /** Whether no extent refers to any block, in this node's view. Blocks may still be reserved. */
     public boolean isJournalEmpty() {
         return journalFreeBlocks == usableBlocks();

@@ -257,7 +257,7 @@ final class ArenaWants {
         arenas.remove(id);
         given.put(id, Long.MAX_VALUE);
         pipeline.delete(keys.arena(node, id), true);
-        pipeline.put(keys.freeArena(id), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), false, 40);
+        pipeline.put(keys.freeArena(id), arena::record, false, 40);
         pipeline.onCommitted(() -> given.put(id, reads + 1));
         pipeline.push(pipeline.lastNumber());
     }

@@ -195,7 +195,7 @@ final class Growth {
             underWay = true;
             arena.grow((int) Math.min(arenaBlocks, attached - arena.firstBlock()));
             pipeline.put(keys.superblock(), () -> larger, true, larger.length);
-            pipeline.put(keys.arena(node, last), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
+            pipeline.put(keys.arena(node, last), arena::record, true, 40);
             int segment = segmentAt(last, recorded);
             pipeline.put(keys.blocks(last, segment), () -> arena.journalSegment(segment), true, Arena.SEGMENT_BYTES + 40);
             pipeline.onCommitted(() -> {

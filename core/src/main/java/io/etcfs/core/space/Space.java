@@ -329,7 +329,7 @@ public final class Space {
             for (int segment : arena.takeDirtySegments()) {
                 pipeline.put(keys.blocks(arena.id(), segment), () -> arena.journalSegment(segment), true, Arena.SEGMENT_BYTES + 40);
             }
-            pipeline.put(keys.arena(node, arena.id()), () -> io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(arena.journalFreeBlocks()).build().toByteArray(), true, 40);
+            pipeline.put(keys.arena(node, arena.id()), arena::record, true, 40);
         }
     }
 
@@ -436,7 +436,7 @@ public final class Space {
             }
             compares.add(Compare.modRevision(keys.arenaAllocLog(), log == null ? 0 : log.modRevision()));
             Arena fresh = arenas.newArena(id);
-            byte[] value = io.etcfs.core.record.proto.Arena.newBuilder().setFreeBlocks(fresh.journalFreeBlocks()).build().toByteArray();
+            byte[] value = fresh.record();
             return committed(new Txn(compares, List.of(Op.put(keys.arenaAllocLog(), Counter.newBuilder().setNext(id + 1).build().toByteArray()), Op.put(keys.arena(node, id), value)), List.of()))
                     ? id : TRY_AGAIN;
         } catch (InvalidProtocolBufferException e) {
