@@ -71,39 +71,9 @@ class ArenaWantsTest {
         assertEquals(broken, !cluster.stopped.isEmpty(), cluster.stopped::toString);
     }
 
-    private static byte[] content(String path) {
-        byte[] bytes = new byte[MIB];
-        new Random(path.hashCode()).nextBytes(bytes);
-        return bytes;
-    }
-
-    /** Writes files of 1 MiB until there is no room; returns their names. */
-    private static List<String> fill(TestClient by, String directory) throws FsException {
-        List<String> names = new ArrayList<>();
-        while (true) {
-            String path = directory + "/f" + names.size();
-            try {
-                by.write(path, 0, content(path), 0);
-            } catch (FsException e) {
-                assertEquals(Errno.ENOSPC, e.errno());
-            }
-            if (by.stat(path).size() < MIB) {
-                by.unlink(path);
-                return names;
-            }
-            names.add(path);
-        }
-    }
-
-    private static void check(TestClient by, List<String> paths) throws FsException {
-        for (String path : paths) {
-            assertArrayEquals(content(path), by.read(path), path);
-        }
-    }
-
     @Test
     void whatOneNodeDeletesAnotherCanUse() throws Exception {
-        List<String> full = fill(a, "/a");
+        List<String> full = MibFiles.fill(a, "/a");
         assertTrue(full.size() >= DEVICE_MIB - LEFT_MIB, full.size() + " MiB");
         List<String> kept = new ArrayList<>();
         for (int i = 0; i < full.size(); i++) {
@@ -114,11 +84,11 @@ class ArenaWantsTest {
             }
         }
         n1.sync(5_000_000_000L);
-        List<String> written = fill(b, "/b");
+        List<String> written = MibFiles.fill(b, "/b");
         assertTrue(written.size() >= full.size() / 2 - LEFT_MIB, written.size() + " MiB of " + full.size() / 2);
-        check(a, kept);
-        check(a, written);
-        check(b, written);
+        MibFiles.check(a, kept);
+        MibFiles.check(a, written);
+        MibFiles.check(b, written);
         // And back: what is freed in an arena that has gone to the other node.
         for (String path : kept) {
             a.unlink(path);
@@ -128,9 +98,9 @@ class ArenaWantsTest {
         }
         n1.sync(5_000_000_000L);
         n2.sync(5_000_000_000L);
-        List<String> again = fill(a, "/a");
+        List<String> again = MibFiles.fill(a, "/a");
         assertTrue(again.size() >= DEVICE_MIB - 2 * LEFT_MIB, again.size() + " MiB");
-        check(b, again);
+        MibFiles.check(b, again);
     }
 
     /** Both nodes write and delete at the same time. */
@@ -212,12 +182,12 @@ class ArenaWantsTest {
         };
         try (ExecutorService both = Executors.newVirtualThreadPerTaskExecutor()) {
             Future<?> one = both.submit(() -> {
-                a.write("/a/f", 0, content("/a/f"), O_DIRECT);
+                a.write("/a/f", 0, MibFiles.content("/a/f"), O_DIRECT);
                 return null;
             });
             assertTrue(onItsWay.await(10, TimeUnit.SECONDS));
             Future<?> two = both.submit(() -> {
-                b.write("/b/f", 0, content("/b/f"), O_DIRECT);
+                b.write("/b/f", 0, MibFiles.content("/b/f"), O_DIRECT);
                 return null;
             });
             Thread.sleep(400);
@@ -231,7 +201,7 @@ class ArenaWantsTest {
             released.countDown();
         }
         for (TestClient reader : List.of(a, b)) {
-            check(reader, List.of("/a/f", "/b/f"));
+            MibFiles.check(reader, List.of("/a/f", "/b/f"));
         }
     }
 
@@ -252,10 +222,10 @@ class ArenaWantsTest {
                     }
                 }
             };
-            a.write("/a/g", 0, content("/a/g"), O_DIRECT);
+            a.write("/a/g", 0, MibFiles.content("/a/g"), O_DIRECT);
             return null;
         });
-        check(b, List.of("/a/f", "/a/g", "/b/f"));
+        MibFiles.check(b, List.of("/a/f", "/a/g", "/b/f"));
     }
 
     @Test
@@ -283,12 +253,12 @@ class ArenaWantsTest {
 
     @Test
     void aNodeThatDoesNotAnswerHoldsNobodyUp() throws Exception {
-        List<String> full = fill(a, "/a");
+        List<String> full = MibFiles.fill(a, "/a");
         long before = System.nanoTime();
-        List<String> rest = fill(b, "/b");
+        List<String> rest = MibFiles.fill(b, "/b");
         assertTrue(rest.size() <= 1, "there is no more room than what the last file had: " + rest);
         assertTrue(System.nanoTime() - before < 5_000_000_000L);
-        check(b, full);
+        MibFiles.check(b, full);
         assertEquals(0, cluster.store.range(new Keys(TestCluster.NAME).arenaWants(), new Keys(TestCluster.NAME).arenaWants().prefixEnd(), 0, true, 0, 1_000_000_000L).count());
     }
 }

@@ -31,47 +31,38 @@ class DeviceErrorsTest {
     private ClusterNode node;
     private EachOperation each;
 
-    private final class FailingDevice implements BlockDevice {
+    private static final class FailingDevice extends ForwardingDevice {
         volatile boolean failReads;
         volatile boolean failWrites;
         volatile boolean failFlushes;
 
-        private void fail(boolean fails) throws DeviceException {
+        FailingDevice(BlockDevice device) {
+            super(device);
+        }
+
+        private static void fail(boolean fails) throws DeviceException {
             if (fails) {
                 throw new DeviceException(EIO, "it fails");
             }
         }
 
         @Override
-        public long sizeBytes() {
-            return cluster.device.sizeBytes();
-        }
-
-        @Override
         public void read(long offsetBytes, MemorySegment target) throws DeviceException {
             fail(failReads);
-            cluster.device.read(offsetBytes, target);
+            super.read(offsetBytes, target);
         }
 
         @Override
         public void write(long offsetBytes, MemorySegment source) throws DeviceException {
             fail(failWrites);
-            cluster.device.write(offsetBytes, source);
+            super.write(offsetBytes, source);
         }
 
         @Override
         public void flush() throws DeviceException {
             fail(failFlushes);
-            cluster.device.flush();
+            super.flush();
         }
-
-        @Override
-        public boolean hasVolatileCache() {
-            return true;
-        }
-
-        @Override
-        public void close() {}
     }
 
     @BeforeEach
@@ -79,7 +70,7 @@ class DeviceErrorsTest {
         cluster = new TestCluster(64L << 20);
         EachOperation.prepare(cluster.start("n0"));
         cluster.node(0).sync(5_000_000_000L);
-        device = new FailingDevice();
+        device = new FailingDevice(cluster.device);
         node = cluster.start("n1", cluster.store, device, 64L << 20);
         each = new EachOperation(node);
         each.look();

@@ -8,7 +8,6 @@ import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -484,43 +483,19 @@ class FaultyWaysTest {
     }
 
     /** The shared device as a node has it that ends before it flushes: what it wrote is in the device's cache. */
-    private static final class Unflushed implements BlockDevice {
-        private final BlockDevice device;
+    private static final class Unflushed extends ForwardingDevice {
         volatile boolean ends;
 
         Unflushed(BlockDevice device) {
-            this.device = device;
-        }
-
-        @Override
-        public long sizeBytes() {
-            return device.sizeBytes();
-        }
-
-        @Override
-        public void read(long offsetBytes, MemorySegment target) throws DeviceException {
-            device.read(offsetBytes, target);
-        }
-
-        @Override
-        public void write(long offsetBytes, MemorySegment source) throws DeviceException {
-            device.write(offsetBytes, source);
+            super(device);
         }
 
         @Override
         public void flush() throws DeviceException {
             if (!ends) {
-                device.flush();
+                super.flush();
             }
         }
-
-        @Override
-        public boolean hasVolatileCache() {
-            return true;
-        }
-
-        @Override
-        public void close() {}
     }
 
     /** A node overwrites blocks in place and vanishes. What others read there, and then fsync, is there also after the device has lost its power. */

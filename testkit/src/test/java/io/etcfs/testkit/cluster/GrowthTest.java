@@ -1,16 +1,12 @@
 package io.etcfs.testkit.cluster;
 
-import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.fs.ClusterNode;
-import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -35,29 +31,6 @@ class GrowthTest {
         assertEquals(List.of(), cluster.stopped);
     }
 
-    private static byte[] content(String path) {
-        byte[] bytes = new byte[MIB];
-        new Random(path.hashCode()).nextBytes(bytes);
-        return bytes;
-    }
-
-    private static List<String> fill(TestClient by, String directory) throws FsException {
-        List<String> names = new ArrayList<>();
-        while (true) {
-            String path = directory + "/f" + names.size();
-            try {
-                by.write(path, 0, content(path), 0);
-            } catch (FsException e) {
-                assertEquals(Errno.ENOSPC, e.errno());
-            }
-            if (by.stat(path).size() < MIB) {
-                by.unlink(path);
-                return names;
-            }
-            names.add(path);
-        }
-    }
-
     private static void awaitFree(TestClient by, long leastMib) throws Exception {
         long until = System.nanoTime() + 20_000_000_000L;
         while (by.freeBlocks() < leastMib * 256) {
@@ -77,21 +50,19 @@ class GrowthTest {
         a.mkdir("/a");
         b.mkdir("/b");
         a.mkdir("/c");
-        List<String> first = fill(a, "/a");
+        List<String> first = MibFiles.fill(a, "/a");
         assertTrue(first.size() >= firstMib - 2, first.size() + " MiB");
         cluster.device.grow((long) secondMib * MIB);
         awaitFree(b, secondMib - firstMib);
-        List<String> second = fill(b, "/b");
+        List<String> second = MibFiles.fill(b, "/b");
         assertTrue(first.size() + second.size() >= secondMib - 3, second.size() + " MiB");
         cluster.device.grow((long) thirdMib * MIB);
         awaitFree(a, thirdMib - secondMib);
-        List<String> third = fill(a, "/c");
+        List<String> third = MibFiles.fill(a, "/c");
         assertTrue(first.size() + second.size() + third.size() >= thirdMib - 4, third.size() + " MiB");
         for (TestClient reader : List.of(a, b)) {
             for (List<String> paths : List.of(first, second, third)) {
-                for (String path : paths) {
-                    assertArrayEquals(content(path), reader.read(path), path);
-                }
+                MibFiles.check(reader, paths);
             }
         }
     }
@@ -103,17 +74,15 @@ class GrowthTest {
         ClusterNode n1 = cluster.start("n1");
         TestClient a = new TestClient(n1);
         a.mkdir("/a");
-        List<String> first = fill(a, "/a");
+        List<String> first = MibFiles.fill(a, "/a");
         n1.leave(5_000_000_000L);
         TestClient b = new TestClient(cluster.start("n2"));
         cluster.device.grow(30L * MIB);
         awaitFree(b, 6);
         b.mkdir("/b");
-        List<String> second = fill(b, "/b");
+        List<String> second = MibFiles.fill(b, "/b");
         assertTrue(first.size() + second.size() >= 27, second.size() + " MiB");
-        for (String path : first) {
-            assertArrayEquals(content(path), b.read(path), path);
-        }
+        MibFiles.check(b, first);
     }
 
     /** Another node, whose machine does not know of the new size yet, claims the arena at the old end just then: its free count has to stay right. */
