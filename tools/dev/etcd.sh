@@ -75,7 +75,7 @@ etcd_members() { cat "$STATE/etcd/members"; }
 
 etcd_endpoints() {
   local name client peer out=
-  while read -r name client peer; do out+=",http://127.0.0.1:$client"; done < <(etcd_members)
+  while read -r name client peer; do out+=",http://$(etcd_host):$client"; done < <(etcd_members)
   printf '%s\n' "${out#,}"
 }
 
@@ -148,14 +148,14 @@ start_member() { # BINARY CLUSTER NAME CLIENT_PORT PEER_PORT
   mkdir -p "$dir/data"
   chmod 700 "$dir/data"
   setsid "$1" --name="$3" "$(etcd_data_argument "$3")" \
-    --listen-client-urls="http://127.0.0.1:$4" --advertise-client-urls="http://127.0.0.1:$4" \
+    --listen-client-urls="http://$(etcd_host):$4" --advertise-client-urls="http://$(etcd_host):$4" \
     --listen-peer-urls="http://127.0.0.1:$5" --initial-advertise-peer-urls="http://127.0.0.1:$5" \
     --initial-cluster="$2" --initial-cluster-token="$STATE" --initial-cluster-state=new \
     --quota-backend-bytes="$ETCD_QUOTA" >>"$dir/log" 2>&1 </dev/null 9>&- &
   printf '%s\n' $! >"$dir/pid"
 }
 
-is_healthy() { http_get "127.0.0.1:$1" /health | grep -q '"health":"true"'; }
+is_healthy() { http_get "$(etcd_host):$1" /health | grep -q '"health":"true"'; }
 
 # Healthy, or not worth waiting for.
 member_settled() { # NAME CLIENT_PORT

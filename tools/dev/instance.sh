@@ -1,5 +1,5 @@
 # `up` and `down`. Every step of `up` looks whether its work is done, so it also repairs what a crash or a reboot left.
-# STATE holds: name, formatted (mkfs has finished), device.img, device, target/, etcd/, nodes/NODE/{pid,log,dist}, mnt/NODE.
+# STATE holds: name, formatted (mkfs has finished), device.img, device, target/, network, etcd/, nodes/NODE/{pid,log,dist}, mnt/NODE.
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 up() {
@@ -8,6 +8,7 @@ up() {
   [[ $count =~ ^([1-9][0-9]{0,2})?$ ]] || usage_error "up takes the number of nodes, got '$count'"
   check_device_size
   check_device_kind
+  check_network_kind
   case ${DEV_ETCD_MEMBERS:-1} in 1|3) ;; *) usage_error "DEV_ETCD_MEMBERS '${DEV_ETCD_MEMBERS:-}': 1 or 3" ;; esac
   need_root
   check_state_dir
@@ -29,6 +30,7 @@ up() {
 
   [ -e "$STATE/formatted" ] || start_afresh
   prepare
+  if wants_namespaces; then make_network; fi
   start_etcd
   if wants_target; then attach_target; else attach_device; fi
   if [ ! -e "$STATE/formatted" ]; then
@@ -68,6 +70,7 @@ start_afresh() {
   local hash
   stop_etcd
   stop_target
+  stop_network
   if [ -e "$STATE/device.img" ]; then detach_loops "$STATE/device.img"; fi
   rm -rf "$STATE/etcd" "$STATE/device.img" "$STATE/device" "$STATE/target"
   # Two instances on one machine must not share a name: a node is locked by filesystem and node.
@@ -104,6 +107,7 @@ down() {
   done
   stop_etcd
   stop_target
+  stop_network
   if [ -e "$STATE/device.img" ]; then detach_loops "$STATE/device.img"; fi
   rm -f "$STATE/device"
 

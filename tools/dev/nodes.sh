@@ -57,7 +57,7 @@ mount_node() { # NODE
   rm -f "$dir/pid"
   # Output goes to a file, so that no daemon can hold the caller's pipe.
   # shellcheck disable=SC2046,SC2086
-  JAVA_HOME=$JAVA_HOME timeout 100 "$dir/dist/bin/etcfs" mount "$(read_line "$STATE/name")" "$point" \
+  JAVA_HOME=$JAVA_HOME in_network "$node" timeout 100 "$dir/dist/bin/etcfs" mount "$(read_line "$STATE/name")" "$point" \
     --etcd "${DEV_MOUNT_ETCD:-$(etcd_endpoints)}" --device "$(read_line "$STATE/device")" --node "$node" $(fencer_argument) \
     --pid-file "$dir/pid" --log-file "$dir/log" $(old_etcd_argument) ${DEV_MOUNT_ARGS:-} \
     >"$dir/mount.out" 2>&1 </dev/null 9>&- || status=$?

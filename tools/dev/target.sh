@@ -12,7 +12,7 @@ check_device_kind() {
 
 target_name() { printf 'iqn.2025-01.io.etcfs:%s\n' "$(read_line "$STATE/name")"; }
 
-target_portal() { printf 'portal=127.0.0.1:%s\n' "$(read_line "$STATE/target/port")"; }
+target_portal() { printf 'portal=%s:%s\n' "$(storage_host)" "$(read_line "$STATE/target/port")"; }
 
 target_pid() { verified_pid "$STATE/target/pid" "$(target_portal)"; }
 
@@ -35,7 +35,7 @@ attach_target() {
       admin --op new --mode logicalunit --tid 1 --lun 1 -b "$STATE/device.img" &&
       admin --op bind --mode target --tid 1 -I ALL || die "the iSCSI target can't be set up: $(tail -n 3 "$STATE/target/log")"
   fi
-  printf 'iscsi://127.0.0.1:%s/%s/1\n' "$(read_line "$STATE/target/port")" "$(target_name)" >"$STATE/device.part"
+  printf 'iscsi://%s:%s/%s/1\n' "$(storage_host)" "$(read_line "$STATE/target/port")" "$(target_name)" >"$STATE/device.part"
   mv "$STATE/device.part" "$STATE/device"
 }
 
