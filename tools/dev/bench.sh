@@ -7,6 +7,7 @@ bench_command() {
     micro) shift; micro_benchmarks "$@"; return ;;
     many) shift; many_files "$@"; return ;;
     large) shift; on_two_nodes large.py "$@"; return ;;
+    takeover) shift; takeovers "$@"; return ;;
   esac
   local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py} arg
   [ -r "$program" ] || usage_error "FSBENCH '$program' cannot be read"
@@ -40,6 +41,25 @@ many_files() { # [OPTIONS] [FILES]
   # A last argument that is no option's value is the number.
   [[ ${*: -1} =~ ^[1-9][0-9]*$ ]] && [[ $# -eq 1 || ${*: -2:1} != --* ]] || arguments+=(200000)
   on_two_nodes many.py "${arguments[@]}"
+}
+
+takeovers() { # [OPTIONS]; without a fencer on a loop device, then with reservations on an iSCSI target
+  local device mounts arg
+  for arg in "$@"; do
+    case $arg in -h|--help) python3 "$ROOT/tools/bench/takeover.py" --help; return ;; esac
+  done
+  need_commands python3:python3
+  BENCH_DIR=$STATE-bench
+  trap 'bench_cleanup' EXIT
+  export ETCFS_DEV_DIR=$BENCH_DIR/etcfs DEV_NETWORK=namespaces
+  for device in ${DEV_DEVICE:-loop iscsi}; do
+    bench_cleanup
+    mkdir -p "$BENCH_DIR"
+    DEV_DEVICE=$device "$ROOT/dev" up 2 >"$BENCH_DIR/mounts"
+    mapfile -t mounts <"$BENCH_DIR/mounts"
+    echo "$device: $([ "$device" = iscsi ] && echo reservations || echo 'no fencer')"
+    python3 "$ROOT/tools/bench/takeover.py" "$@" "$ROOT/dev" "${mounts[0]},n1" "${mounts[1]},n2"
+  done
 }
 
 on_two_nodes() { # PROGRAM ARGS...; on an instance of its own
