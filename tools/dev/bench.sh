@@ -7,14 +7,13 @@ bench_command() {
     micro) shift; micro_benchmarks "$@"; return ;;
     many) shift; many_files "$@"; return ;;
     large) shift; on_two_nodes large.py "$@"; return ;;
+    membership) shift; on_nodes 3 membership.py "$@"; return ;;
     takeover) shift; takeovers "$@"; return ;;
   esac
-  local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py} arg
+  local program=${FSBENCH:-$ROOT/tools/bench/scenarios.py}
   [ -r "$program" ] || usage_error "FSBENCH '$program' cannot be read"
   need_commands python3:python3
-  for arg in "$@"; do
-    case $arg in -h|--help) run_bench "$program" --help; return ;; esac
-  done
+  if asks_for_help "$@"; then run_bench "$program" --help; return; fi
   need_root
   need_commands fio:fio tar:tar mkfs.ext4:e2fsprogs losetup:mount
   # An instance of its own; the one in use is left alone.
@@ -43,40 +42,49 @@ many_files() { # [OPTIONS] [FILES]
   on_two_nodes many.py "${arguments[@]}"
 }
 
-takeovers() { # [OPTIONS]; without a fencer on a loop device, then with reservations on an iSCSI target
-  local device mounts arg
-  for arg in "$@"; do
-    case $arg in -h|--help) python3 "$ROOT/tools/bench/takeover.py" --help; return ;; esac
-  done
-  need_commands python3:python3
-  BENCH_DIR=$STATE-bench
-  trap 'bench_cleanup' EXIT
-  export ETCFS_DEV_DIR=$BENCH_DIR/etcfs DEV_NETWORK=namespaces
-  for device in ${DEV_DEVICE:-loop iscsi}; do
-    bench_cleanup
-    mkdir -p "$BENCH_DIR"
-    DEV_DEVICE=$device "$ROOT/dev" up 2 >"$BENCH_DIR/mounts"
-    mapfile -t mounts <"$BENCH_DIR/mounts"
-    echo "$device: $([ "$device" = iscsi ] && echo reservations || echo 'no fencer')"
-    python3 "$ROOT/tools/bench/takeover.py" "$@" "$ROOT/dev" "${mounts[0]},n1" "${mounts[1]},n2"
-  done
+on_nodes() { # NODES PROGRAM ARGS...; for programs that use ./dev
+  local count=$1 program=$ROOT/tools/bench/$2; shift 2
+  if asks_for_help "$@"; then python3 "$program" --help; return; fi
+  bench_nodes "$count"
+  python3 "$program" "$@" "$ROOT/dev" "${BENCH_NODES[@]}"
 }
 
-on_two_nodes() { # PROGRAM ARGS...; on an instance of its own
-  local program=$ROOT/tools/bench/$1 mounts filesystem arg; shift
-  need_commands python3:python3
+on_two_nodes() { # PROGRAM ARGS...; for programs that ask etcd and the daemons themselves
+  local program=$ROOT/tools/bench/$1; shift
+  if asks_for_help "$@"; then python3 "$program" --help; return; fi
+  bench_nodes 2
+  python3 "$program" "$@" "$("$ROOT/dev" etcd endpoints | cut -d, -f1)" "$(read_line "$ETCFS_DEV_DIR/name")" "${BENCH_NODES[@]}"
+}
+
+asks_for_help() {
+  local arg
   for arg in "$@"; do
-    case $arg in -h|--help) python3 "$program" --help; return ;; esac
+    case $arg in -h|--help) return 0 ;; esac
   done
+  return 1
+}
+
+# An instance of its own with so many nodes, until this shell ends: BENCH_NODES, MOUNT,NODE each.
+bench_nodes() { # COUNT
+  local mounts i
+  need_commands python3:python3
   BENCH_DIR=$STATE-bench
   trap 'bench_cleanup' EXIT
   bench_cleanup
   mkdir -p "$BENCH_DIR"
   export ETCFS_DEV_DIR=$BENCH_DIR/etcfs
-  "$ROOT/dev" up 2 >"$BENCH_DIR/mounts"
+  "$ROOT/dev" up "$1" >"$BENCH_DIR/mounts"
   mapfile -t mounts <"$BENCH_DIR/mounts"
-  filesystem=$(read_line "$ETCFS_DEV_DIR/name")
-  python3 "$program" "$@" "$("$ROOT/dev" etcd endpoints | cut -d, -f1)" "$filesystem" "${mounts[0]},n1" "${mounts[1]},n2"
+  BENCH_NODES=()
+  for ((i = 0; i < $1; i++)); do BENCH_NODES+=("${mounts[i]},n$((i + 1))"); done
+}
+
+takeovers() { # [OPTIONS]; without a fencer on a loop device, then with reservations on an iSCSI target
+  local device
+  for device in ${DEV_DEVICE:-loop iscsi}; do
+    echo "$device: $([ "$device" = iscsi ] && echo reservations || echo 'no fencer')"
+    (DEV_NETWORK=namespaces DEV_DEVICE=$device on_nodes 2 takeover.py "$@")
+  done
 }
 
 run_bench() { # PROGRAM ARGS...
