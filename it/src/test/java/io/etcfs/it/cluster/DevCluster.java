@@ -76,8 +76,8 @@ public final class DevCluster implements AutoCloseable {
     }
 
     /** @param settings of {@code ./dev up}: environment variables DEV_*, in the place of the usual ones */
-    public static DevCluster up(int nodes, Map<String, String> settings) {
-        return up(nodes, usualTransport(), settings);
+    public static DevCluster up(int nodes, Map<String, String> settings, Fault... faults) {
+        return up(nodes, usualTransport(), settings, faults);
     }
 
     private static DevCluster up(int nodes, String transport, Map<String, String> settings, Fault... faults) {
@@ -201,6 +201,16 @@ public final class DevCluster implements AutoCloseable {
     /** Unmounts a node, which leaves in order. Who has something open there makes it fail. */
     public Result leave(int node) {
         return tryDev(DOWN_LIMIT, "umount", "n" + node);
+    }
+
+    /** Takes a node's link to etcd, storage or all of them down; needs DEV_NETWORK=namespaces. */
+    public void cut(int node, String links) {
+        dev(DOWN_LIMIT, "cut", "n" + node, links);
+    }
+
+    /** Brings it up again. */
+    public void join(int node, String links) {
+        dev(DOWN_LIMIT, "join", "n" + node, links);
     }
 
     public boolean isServing(int node) {
