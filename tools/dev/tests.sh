@@ -7,6 +7,7 @@ test_command() {
     spec:all) models=all; shift ;;
     exercise:*) shift; long_test exercise exercise "$@"; return ;;
     fuzz:*) shift; long_test fuzz faults "$@"; return ;;
+    fences:*) shift; many_fences "$@"; return ;;
     programs:*) shift $(($# > 0)); programs=$(check_programs "$@"); set -- ;;
   esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
@@ -14,9 +15,9 @@ test_command() {
     all|unit|sim|it|spec) ;;
     suites|programs) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, exercise, fuzz" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, exercise, fuzz, fences" ;;
   esac
-  find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
+  remove_reports
   case $tier in
     all)  test_modules "$tier" || status=1 ;;
     unit) test_modules "$tier" -pl '!it' || status=1 ;;
@@ -33,17 +34,30 @@ test_command() {
 
 # Tests of one package of `it` for as long as one likes.
 long_test() { # NAME PACKAGE [SECONDS] [SEED]
-  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM} status=0
+  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM}
   [ $# -le 4 ] || usage_error "test $name takes seconds and a seed, got '$5' as well"
   [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]] || usage_error "test $name: '$seconds' is not a number of seconds"
   [[ $seed =~ ^[0-9]{1,15}$ ]] || usage_error "test $name: '$seed' is not a seed"
-  find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete
   say "seed $seed"
-  test_modules "$name" -pl it -am "-Dtest=io.etcfs.it.$package.**" -Dsurefire.failIfNoSpecifiedTests=false \
-    "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed" || status=1
+  test_of_it "$name" "io.etcfs.it.$package.**" "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed"
+}
+
+# Crashes and leaves in turn: each of the first is fenced once, none of the others.
+many_fences() { # [ROUNDS]
+  [ $# -le 1 ] || usage_error "test fences takes a number of rounds, got '$2' as well"
+  [[ ${1:-100} =~ ^[1-9][0-9]{0,3}$ ]] || usage_error "test fences: '$1' is not a number of rounds"
+  test_of_it fences 'io.etcfs.it.fence.FencedNodesTest#eachCrashIsFencedOnceAndNoLeaveIs' "-Detcfs.it.fence.rounds=${1:-100}"
+}
+
+test_of_it() { # NAME TESTS MAVEN_ARGS...
+  local name=$1 tests=$2 status=0; shift 2
+  remove_reports
+  test_modules "$name" -pl it -am "-Dtest=$tests" -Dsurefire.failIfNoSpecifiedTests=false "$@" || status=1
   summarize_tests || status=1
   return $status
 }
+
+remove_reports() { find "$ROOT" -path '*/target/*' \( -path '*/surefire-reports/*' -o -path '*/failsafe-reports/*' \) -type f -delete; }
 
 test_modules() { # TIER MAVEN_ARGS...
   local tier=$1 log status=0; shift

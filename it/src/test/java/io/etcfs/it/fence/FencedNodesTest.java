@@ -16,6 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 
 /** Two nodes on a target of tgt: who vanishes is cut off from the device. */
 @Timeout(value = 6, unit = TimeUnit.MINUTES)
@@ -189,5 +190,35 @@ class FencedNodesTest {
         Thread.sleep(12_000);
         assertEquals(0, count("fence_"));
         assertSound();
+    }
+
+    /** {@code -Detcfs.it.fence.rounds=100}. */
+    @Test
+    @Timeout(value = 2, unit = TimeUnit.HOURS)
+    @EnabledIfSystemProperty(named = "etcfs.it.fence.rounds", matches = "[1-9][0-9]*")
+    void eachCrashIsFencedOnceAndNoLeaveIs() throws Exception {
+        int rounds = Integer.getInteger("etcfs.it.fence.rounds");
+        List<Long> fenceMs = new ArrayList<>();
+        for (int i = 1; i <= rounds; i++) {
+            run(2, WRITE, "counted", "a");
+            cluster.kill(2);
+            run(1, WRITE, "counted", "b");
+            fenceMs.add(await("the fence", () -> count("fence_done:n2") == 1));
+            assertEquals(i, times("node n2 is fenced", cluster.logOf(1)), "fences after " + i + " crashes");
+            cluster.remount(2);
+            run(2, CHECK, "counted", "b");
+            cluster.umount(2);
+            assertEquals(1, count("departed:n2"));
+            assertEquals(0, count("fence_") + count("arena:n2/"));
+            cluster.remount(2);
+        }
+        cluster.umount(2);
+        Thread.sleep(45_000);
+        assertEquals(0, count("fence_"), "a sweep finds nobody");
+        assertEquals(rounds, times("node n2 is fenced", cluster.logOf(1)));
+        assertSound();
+        fenceMs.sort(null);
+        System.out.println(rounds + " crashes fenced once each, " + (rounds + 1) + " leaves not; ms from the other's write to fence_done: median " + fenceMs.get(rounds / 2) + ", worst "
+                + fenceMs.getLast());
     }
 }
