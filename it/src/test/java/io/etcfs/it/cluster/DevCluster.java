@@ -188,6 +188,14 @@ public final class DevCluster implements AutoCloseable {
         pids.put(node, Long.parseLong(dev(DOWN_LIMIT, "pid", "n" + node).strip()));
     }
 
+    /** Nodes up to n{@code count} are mounted, too. */
+    public void grow(int count) {
+        dev(UP_LIMIT, "up", Integer.toString(count));
+        for (int i = 1; i <= count; i++) {
+            pids.put(i, Long.parseLong(dev(DOWN_LIMIT, "pid", "n" + i).strip()));
+        }
+    }
+
     /** From its next mount on the node reaches etcd by this endpoint only. */
     public void reachEtcdBy(int node, String endpoint) {
         endpoints.put(node, endpoint);
