@@ -39,7 +39,6 @@ import picocli.CommandLine.Spec;
         exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n", exitCodeList = {"0:made", "1:failed or refused; nothing was changed", "2:usage"})
 public final class MkfsCommand implements Callable<Integer> {
     private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
-    private static final int O_EXCL = 0200;
     private static final int S_IFMT = 0170000;
     private static final int S_IFBLK = 0060000;
 
@@ -108,9 +107,9 @@ public final class MkfsCommand implements Callable<Integer> {
         boolean isBlock = ((int) Files.getAttribute(path, "unix:mode") & S_IFMT) == S_IFBLK;
         if (isBlock) {
             // The kernel lets nobody open a block device exclusively that a filesystem, a volume or swap space lies on.
-            int fd = Descriptors.open(path.toString(), Descriptors.O_RDWR | O_EXCL | Descriptors.O_CLOEXEC, 0);
+            int fd = Descriptors.open(path.toString(), Descriptors.O_RDWR | Descriptors.O_EXCL | Descriptors.O_CLOEXEC, 0);
             if (fd == -ErrorNumbers.EBUSY) {
-                throw new Refusal(1, path + " is in use by the kernel (mounted, a volume or swap space): free it or name another device; --force does not help");
+                throw new Refusal(1, path + " is in use on this host (by a node of EtcFS, a mounted filesystem, a volume or swap space): free it or name another device; --force does not help");
             }
             LinuxException.check(fd, "open " + path);
             Descriptors.close(fd);

@@ -15,6 +15,8 @@ public final class Descriptors {
     public static final int O_WRONLY = 1;
     public static final int O_RDWR = 2;
     public static final int O_CREAT = 0100;
+    /** Of a block device without O_CREAT: nobody else on this host may open it so, and no filesystem or volume may use it. */
+    public static final int O_EXCL = 0200;
     public static final int O_CLOEXEC = 02000000;
     /** The one flag used here whose number depends on the architecture (asm/fcntl.h). */
     public static final int O_DIRECT = "aarch64".equals(System.getProperty("os.arch")) ? 0200000 : 040000;

@@ -25,6 +25,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 public final class DirectDevice implements BlockDevice {
     public static final int DEFAULT_THREADS = 16;
 
+    private static final long CLAIM_RETRY_MS = 500;
     private static final long BLKGETSIZE64 = 0x8008_1272L;
     private static final long BLKSSZGET = 0x1268L;
 
@@ -36,6 +37,8 @@ public final class DirectDevice implements BlockDevice {
     private volatile long sizeBytes;
     private final boolean volatileCache;
     private final ExecutorService threads;
+    /** Holds the claim on the block device; negative: another process of this host has it, or there is nothing to claim. */
+    private int claim = -1;
     /** Read lock: an access. Write lock: closing, so that no access meets a descriptor number that is another file's by then. */
     private final ReentrantReadWriteLock open = new ReentrantReadWriteLock();
     private boolean closed;
@@ -70,10 +73,38 @@ public final class DirectDevice implements BlockDevice {
             } else if (!status.isRegularFile()) {
                 throw new LinuxException(ErrorNumbers.EINVAL, path + " is neither a block device nor a regular file");
             }
-            return new DirectDevice(path.toString(), fd, status.isBlockDevice(), volatileCache, threads);
+            DirectDevice device = new DirectDevice(path.toString(), fd, status.isBlockDevice(), volatileCache, threads);
+            if (status.isBlockDevice() && !device.claim()) {
+                Thread.ofVirtual().name("device-claim").start(device::claimLater);
+            }
+            return device;
         } catch (LinuxException e) {
             Descriptors.close(fd);
             throw e;
+        }
+    }
+
+    /** So that mkfs, mount and volume managers of this host refuse the device; false if another process has claimed it, as another node on this host does. */
+    private boolean claim() {
+        open.writeLock().lock();
+        try {
+            if (!closed) {
+                claim = Descriptors.open(path, Descriptors.O_RDONLY | Descriptors.O_EXCL | Descriptors.O_CLOEXEC, 0);
+            }
+            return closed || claim != -ErrorNumbers.EBUSY;
+        } finally {
+            open.writeLock().unlock();
+        }
+    }
+
+    /** Once the other process has let go. */
+    private void claimLater() {
+        try {
+            do {
+                Thread.sleep(CLAIM_RETRY_MS);
+            } while (!claim());
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         }
     }
 
@@ -218,6 +249,9 @@ public final class DirectDevice implements BlockDevice {
             if (!closed) {
                 closed = true;
                 Descriptors.close(fd);
+                if (claim >= 0) {
+                    Descriptors.close(claim);
+                }
             }
         } finally {
             open.writeLock().unlock();

@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.etcfs.core.device.DeviceException;
+import io.etcfs.linux.call.Descriptors;
+import io.etcfs.linux.call.ErrorNumbers;
 import io.etcfs.linux.call.LinuxException;
 import java.io.RandomAccessFile;
 import java.lang.foreign.Arena;
@@ -153,12 +155,51 @@ class DirectDeviceTest {
         assertFalse(DirectDevice.hasVolatileCache(link));
     }
 
+    /** Two nodes on one host: the second has it when the first has left. */
+    @Test
+    void aBlockDeviceIsClaimedForAsLongAsAnybodyHasItOpen() throws Exception {
+        assumeTrue("root".equals(System.getProperty("user.name")));
+        String loop = attach(image(8 * MIB));
+        try (DirectDevice second = claimedByTwo(loop)) {
+            writesAndReads(second);
+            long end = System.nanoTime() + 10_000_000_000L;
+            while (canBeClaimed(loop)) {
+                assertTrue(System.nanoTime() < end, "nobody claims it");
+                Thread.sleep(20);
+            }
+        } finally {
+            new ProcessBuilder("losetup", "--detach", loop).start().waitFor();
+        }
+    }
+
+    /** The first one is closed. */
+    private static DirectDevice claimedByTwo(String loop) throws Exception {
+        try (DirectDevice first = DirectDevice.open(Path.of(loop))) {
+            assertFalse(canBeClaimed(loop));
+            return DirectDevice.open(Path.of(loop));
+        }
+    }
+
+    /** As mkfs and mount do. */
+    private static boolean canBeClaimed(String device) {
+        int fd = Descriptors.open(device, Descriptors.O_RDWR | Descriptors.O_EXCL, 0);
+        if (fd >= 0) {
+            Descriptors.close(fd);
+        }
+        return fd != -ErrorNumbers.EBUSY;
+    }
+
+    private static String attach(Path image) throws Exception {
+        Process losetup = new ProcessBuilder("losetup", "--find", "--show", image.toString()).start();
+        String loop = new String(losetup.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
+        assumeTrue(losetup.waitFor() == 0 && !loop.isEmpty());
+        return loop;
+    }
+
     @Test
     void aLoopDeviceIsABlockDevice() throws Exception {
         assumeTrue("root".equals(System.getProperty("user.name")));
-        Process losetup = new ProcessBuilder("losetup", "--find", "--show", image(8 * MIB).toString()).start();
-        String loop = new String(losetup.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip();
-        assumeTrue(losetup.waitFor() == 0 && !loop.isEmpty());
+        String loop = attach(image(8 * MIB));
         try (DirectDevice device = DirectDevice.open(Path.of(loop))) {
             assertEquals(8 * MIB, device.sizeBytes());
             writesAndReads(device);
