@@ -34,12 +34,14 @@ test_command() {
 
 # Tests of one package of `it` for as long as one likes.
 long_test() { # NAME PACKAGE [SECONDS] [SEED]
-  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM}
+  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM} fenced=false
   [ $# -le 4 ] || usage_error "test $name takes seconds and a seed, got '$5' as well"
   [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]] || usage_error "test $name: '$seconds' is not a number of seconds"
   [[ $seed =~ ^[0-9]{1,15}$ ]] || usage_error "test $name: '$seed' is not a seed"
   say "seed $seed"
-  test_of_it "$name" "io.etcfs.it.$package.**" "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed"
+  # DEV_DEVICE=iscsi: with reservations.
+  [ "${DEV_DEVICE:-loop}" = loop ] || fenced=true
+  test_of_it "$name" "io.etcfs.it.$package.**" "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed" "-Detcfs.it.$package.fenced=$fenced"
 }
 
 # Crashes and leaves in turn: each of the first is fenced once, none of the others.

@@ -16,11 +16,13 @@ import org.junit.jupiter.api.condition.EnabledIfSystemProperty;
 
 /**
  * Three nodes, a program on each that keeps account of what it did, and a fault every 8 to 20 seconds. {@code -Detcfs.it.faults.seconds} for how long,
- * {@code -Detcfs.it.faults.seed} for what is done and which faults there are; when they meet is the machine's.
+ * {@code -Detcfs.it.faults.fenced=true} for a device with reservations and links that fail, {@code -Detcfs.it.faults.seed} for what is done and which faults there are; when they meet is the machine's.
  */
 class FaultsTest {
     private static final int SECONDS = Integer.getInteger("etcfs.it.faults.seconds", 60);
     private static final long SEED = Long.getLong("etcfs.it.faults.seed", System.nanoTime() & 0xffffff);
+
+    private static final boolean FENCED = Boolean.getBoolean("etcfs.it.faults.fenced");
 
     private static final List<Set<Fault>> LOST_RULES = List.of(EnumSet.of(Fault.HANDOVER_BEFORE_PUBLISH));
 
@@ -28,7 +30,7 @@ class FaultsTest {
     @Test
     @EnabledIfSystemProperty(named = "etcfs.it.faults.seconds", matches = ".+")
     void whatWasDurableIsThereOnAllNodesAndNoSpaceIsLost() throws Exception {
-        try (DevCluster cluster = DevCluster.up(3); Storm storm = new Storm(cluster, SEED)) {
+        try (DevCluster cluster = Storm.cluster(FENCED); Storm storm = new Storm(cluster, FENCED, SEED)) {
             long free = storm.freeBlocks(1);
             storm.rage(SECONDS);
             storm.verify();
@@ -49,7 +51,7 @@ class FaultsTest {
     }
 
     private static void isSeen(Set<Fault> rules) throws Exception {
-        try (DevCluster cluster = DevCluster.up(3, rules.toArray(Fault[]::new)); Storm storm = new Storm(cluster, SEED)) {
+        try (DevCluster cluster = Storm.cluster(FENCED, rules.toArray(Fault[]::new)); Storm storm = new Storm(cluster, FENCED, SEED)) {
             AssertionError seen = assertThrows(AssertionError.class, () -> {
                 storm.rage(SECONDS);
                 storm.verify();

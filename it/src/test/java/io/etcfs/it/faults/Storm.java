@@ -2,6 +2,7 @@ package io.etcfs.it.faults;
 
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.etcfs.core.fault.Fault;
 import io.etcfs.it.cluster.Crew;
 import io.etcfs.it.cluster.DevCluster;
 import java.io.IOException;
@@ -16,11 +17,15 @@ import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 
-/** Faults that come and go while a worker is busy on each of three nodes. Each node reaches etcd by a gate of its own. */
+/**
+ * Faults that come and go while a worker is busy on each of three nodes. Each node reaches etcd by a gate of its own; or, on a device with reservations, nodes have links of
+ * their own to etcd and the device, and who is away for long is fenced.
+ */
 final class Storm implements AutoCloseable {
     private static final int NODES = 3;
     /** Which faults there are: {@code -Detcfs.it.faults.kinds=LEAVE|CUT.*}. */
@@ -42,7 +47,10 @@ final class Storm implements AutoCloseable {
         }
     }
 
+    private static final String[] LINKS = {"etcd", "storage", "all"};
+
     private final DevCluster cluster;
+    private final boolean fenced;
     private final Random random;
     private final Gate[] gates = new Gate[NODES + 1];
     private final Path[] results = new Path[NODES];
@@ -53,13 +61,19 @@ final class Storm implements AutoCloseable {
     private Crew.Child[] workers;
     private CompletableFuture<Void> work;
 
-    Storm(DevCluster cluster, long seed) throws Exception {
+    static DevCluster cluster(boolean fenced, Fault... broken) {
+        return fenced ? DevCluster.up(NODES, Map.of("DEV_DEVICE", "iscsi", "DEV_NETWORK", "namespaces"), broken) : DevCluster.up(NODES, broken);
+    }
+
+    /** @param fenced as the cluster was made */
+    Storm(DevCluster cluster, boolean fenced, long seed) throws Exception {
         this.cluster = cluster;
+        this.fenced = fenced;
         this.seed = seed;
         random = new Random(seed);
         Arrays.fill(cutOffNs, System.nanoTime() - STOPS_WITHIN.toNanos());
         URI etcd = URI.create(cluster.etcdEndpoint());
-        for (int n = 1; n <= NODES; n++) {
+        for (int n = 1; n <= NODES && !fenced; n++) {
             gates[n] = new Gate(etcd.getHost(), etcd.getPort());
             cluster.reachEtcdBy(n, gates[n].endpoint());
             DevCluster.Result left = cluster.leave(n);
@@ -176,12 +190,22 @@ final class Storm implements AutoCloseable {
             }
             case CUT_SHORTLY, CUT, CUT_AND_KILL -> {
                 cutOff(node);
-                gates[node].hold(Gate.Held.values()[1 + random.nextInt(3)]);
+                Gate.Held held = Gate.Held.values()[1 + random.nextInt(3)];
+                if (fenced) {
+                    cluster.cut(node, LINKS[held.ordinal() - 1]);
+                } else {
+                    gates[node].hold(held);
+                }
                 Thread.sleep(kind == Kind.CUT_SHORTLY ? 100 + random.nextInt(1_300) : 2_500 + random.nextInt(9_000));
                 if (kind == Kind.CUT_AND_KILL && cluster.isServing(node)) {
                     cluster.kill(node);
                 }
-                gates[node].letGo(random.nextBoolean());
+                boolean lost = random.nextBoolean();
+                if (fenced) {
+                    cluster.join(node, "all");
+                } else {
+                    gates[node].letGo(lost);
+                }
             }
             case LEAVE -> leave(node);
         }
