@@ -111,6 +111,7 @@ final class Storm implements AutoCloseable {
             Files.createFile(stop);
             work.join();
         } catch (CompletionException e) {
+            System.err.println(cluster.logTails());
             throw new AssertionError("seed " + seed + ": " + e.getCause().getMessage(), e.getCause());
         } catch (AssertionError e) {
             System.err.println(cluster.logTails());
@@ -139,6 +140,7 @@ final class Storm implements AutoCloseable {
     private void happen(Kind kind) throws Exception {
         int node = 1 + random.nextInt(NODES);
         int other = 1 + node % NODES;
+        say("at n" + node);
         switch (kind) {
             case KILL, KILL_TWICE, KILL_TWO -> {
                 cluster.kill(node);

@@ -88,6 +88,8 @@ class Files:
 
     def __init__(self):
         self.base, self.now, self.log, self.sure = {}, {}, [], 0
+        # The last that happened, for who wants to know why something is wrong.
+        self.told = []
 
     @staticmethod
     def apply(state, entry):
@@ -100,10 +102,15 @@ class Files:
             state[what] = state.pop(name)
 
     def done(self, entry):
+        self.tell(entry[0], entry[1], entry[2] if entry[0] == 'move' else told(entry[2]))
         self.log.append(entry)
         self.apply(self.now, entry)
 
-    def durable(self, upto=None):
+    def tell(self, *what):
+        self.told = self.told[-60:] + ['%.3f %s' % (time.time() % 1000, ' '.join(str(w) for w in what))]
+
+    def durable(self, why, upto=None):
+        self.tell(why, 'durable', 'all' if upto is None else 'up to %d of %d' % (upto, len(self.log)))
         self.sure = max(self.sure, len(self.log) if upto is None else upto)
         if self.sure == len(self.log) or self.sure > 2000:
             for entry in self.log[:self.sure]:
@@ -111,11 +118,14 @@ class Files:
             del self.log[:self.sure]
             self.sure = 0
 
-    def last_of(self, directory):
-        """Number of entries up to the last one about this directory."""
+    def last_of(self, file):
+        """
+        Number of entries up to the last one about this file. Of others in its directory nothing can be said: an inode that was moved belongs to the directory that it was made in,
+        and is published with that.
+        """
         for k in range(len(self.log), 0, -1):
             kind, name, what = self.log[k - 1]
-            if name.startswith(directory + '/') or kind == 'move' and what.startswith(directory + '/'):
+            if name == file or kind == 'move' and what == file:
                 return k
         return 0
 
@@ -139,8 +149,12 @@ class Files:
                 return k - len(self.log)
             if best is None or len(wrong) <= best[0]:
                 best = len(wrong), k, wrong[:4], [(told(state.get(n)), told(seen.get(n))) for n in wrong[:4]]
+        if best[2] and state.get(best[2][0]) is not None and seen.get(best[2][0]) is not None:
+            should, is_ = state[best[2][0]], seen[best[2][0]]
+            self.tell('they differ from byte', next((i for i in range(min(len(should), len(is_))) if should[i] != is_[i]), min(len(should), len(is_))), 'begin with', should[:20], is_[:20], 'end with', should[-20:], is_[-20:])
         check(False, 'crash' if crash else 'failure', 'of', HERE, 'not explained by', first, 'to', len(all_), 'of', len(all_), 'calls; nearest (wrong, call, names, should and is)', best,
-              'calls around', [(e[0], e[1], e[2] if e[0] == 'move' else told(e[2])) for e in all_[max(0, best[1] - 4):best[1] + 4]])
+              'calls around', [(e[0], e[1], e[2] if e[0] == 'move' else told(e[2])) for e in all_[max(0, best[1] - 4):best[1] + 4]],
+              '\nbefore that:\n' + '\n'.join(self.told))
 
     @staticmethod
     def is_part(entry, before, seen, name):
@@ -241,7 +255,7 @@ def make():
         check(n == len(data), 'short write')
         if random.randrange(4) == 0:
             call(os.fsync, fd)
-            files.durable()
+            files.durable('fsync ' + name)
     finally:
         shut(fd)
 
@@ -258,7 +272,7 @@ def append():
         check(n == len(data), 'short write')
         if random.randrange(5) == 0:
             call(os.fsync, fd)
-            files.durable()
+            files.durable('fsync ' + name)
     finally:
         shut(fd)
 
@@ -311,7 +325,7 @@ def overwrite():
             pending_blocks = {}
         if random.randrange(3) == 0:
             call(os.fsync, fd)
-            files.durable()
+            files.durable('fsync of the blocks')
             blocks.durable()
     finally:
         shut(fd)
@@ -336,7 +350,7 @@ def sync_directory():
     fd = opened(random.choice(DIRS), os.O_RDONLY | os.O_DIRECTORY)
     try:
         call(os.fsync, fd)
-        files.durable()
+        files.durable('fsync of a directory')
     finally:
         shut(fd)
 
@@ -364,7 +378,7 @@ def ask_other():
         except (Lost, Unsure):
             return
         check(seen == files.now[name], 'read of', name, 'on', where, 'is', told(seen), 'should be', told(files.now[name]))
-        files.durable(files.last_of(name.split('/')[0]))
+        files.durable('seen by ' + where + ': ' + name, files.last_of(name))
         count('asked')
     finally:
         shut(root)
@@ -421,12 +435,12 @@ def leave():
     busy()
     os.unlink(PAUSE + '.done')
     node.open()
-    files.durable()
+    files.durable('left')
     blocks.durable()
     seen, seen_blocks = look(False)
     files.explain(seen, None, False)
     blocks.explain(seen_blocks, {}, False)
-    files.durable()
+    files.durable('leave')
     blocks.durable()
     count('leaves')
 
