@@ -57,6 +57,10 @@ public enum Fault {
     PUBLISHED_BEFORE_TAKEN_BACK,
     /** An arena is given to another node while blocks of it are handed out, or freed and not published. */
     ARENA_GIVEN_IN_USE,
+    /** There is no room where etcd, or a node that has free blocks, has not answered in time. */
+    UNANSWERED_IS_FULL,
+    /** A node that looks for room itself gives none, however long somebody else has looked. */
+    SHORT_GIVES_NOTHING,
     /** An arena that was given away is taken for one's own where a read that was begun before still shows it. */
     GIVEN_ARENA_READ_LATE,
     /** A freed block is handed out before its batch has committed. */

@@ -340,11 +340,15 @@ final class Writes {
             }
         } catch (Blocked e) {
             node.space().abandon(p.newRuns);
-            throw e;
+            long fits = bytesThatFit(source, wanted, offset, n, end);
+            if (fits == 0 || !node.space().contentWithLess()) {
+                throw e;
+            }
+            return planWrite(v, wantedOffset, bytes.asSlice(0, fits), where, killPrivileges, source, cached);
         } catch (FsException e) {
             node.space().abandon(p.newRuns);
-            long fits = source == Source.CALL ? fitting(wanted, end) * BLOCK - offset : 0;
-            if (fits <= 0 || fits >= n) {
+            long fits = bytesThatFit(source, wanted, offset, n, end);
+            if (fits == 0) {
                 throw e;
             }
             return planWrite(v, wantedOffset, bytes.asSlice(0, fits), where, killPrivileges, source, cached);
@@ -375,6 +379,12 @@ final class Writes {
             node.pipeline().beginDeviceAccess();
         }
         return p;
+    }
+
+    /** What a write that there is too little room for can be cut to; 0: it can't. */
+    private long bytesThatFit(Source source, List<long[]> wanted, long offset, long n, long end) {
+        long fits = source == Source.CALL ? fitting(wanted, end) * BLOCK - offset : 0;
+        return fits <= 0 || fits >= n ? 0 : fits;
     }
 
     /** The block up to which a write goes that needs new blocks in these ranges, as far as there is room. */

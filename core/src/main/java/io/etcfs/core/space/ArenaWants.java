@@ -10,12 +10,15 @@ import io.etcfs.core.record.proto.ArenaWant;
 import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.store.Compare;
+import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
+import io.etcfs.core.store.TxnResult;
 import io.etcfs.core.store.Watch;
 import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
@@ -26,19 +29,23 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 
 /**
  * Arenas that go from a node with free blocks to one that finds no room, with all that is in them: nothing is moved, only the owner changes.
  *
  * <p>The node without room asks one node after another, those with most free blocks first, by {@code arena_want:}. Who is asked closes an arena, waits until nothing in it is reserved that is
- * not published, and gives it to the free pool in a batch, behind everything that says what is in it.
+ * not published, and gives it to the free pool in a batch, behind everything that says what is in it. Of two nodes without room the one whose want is older gets what the other has: so one of
+ * them has all that is free before anybody is told that it is not enough.
  */
 final class ArenaWants {
     private static final long REQUEST_NS = 2_000_000_000L;
     /** For so long one node is given time. */
     private static final long ASKED_NS = 500_000_000L;
-    /** For so long one write asks others, where some say that they have free blocks. */
-    private static final long ASK_NS = 3_000_000_000L;
+    /** A write that waits for room looks again at least this often, else nobody waits any more. */
+    private static final long SHORT_NS = 1_000_000_000L;
+    /** After that a write takes what this node has, if that is anything. */
+    private static final long LONG_NS = 3_000_000_000L;
     private static final long NEVER = Long.MIN_VALUE / 2;
     private static final long LOOK_NS = 20_000_000L;
     /** An arena that does not become quiet in this time is kept: a device access in it hangs, or the session is away. */
@@ -57,15 +64,21 @@ final class ArenaWants {
     private final Arenas arenas;
     private final Monitor.Waiters giver;
     private Watch watch;
-    private boolean wanted;
+    /** Wants that ask us, by their create revisions. */
+    private final TreeSet<Long> asking = new TreeSet<>();
     private boolean stopping;
     /** Arenas that were given away: which of {@link #beginReading} the first is that can't show them as ours any more; unpublished ones have no such yet. */
     private final Map<Long, Long> given = new HashMap<>();
     private long reads;
     private long takenNs = NEVER;
-    /** Since when allocations find too little, one after another, and the last one that did. */
+    /** Since when allocations find too little, one after another, the last one that did, and how many blocks the largest of them wanted. */
     private long shortSinceNs = NEVER;
     private long shortNs = NEVER;
+    private int shortOf;
+    /** The create revision of our want, 0 as long as it is not known. */
+    private long wantRevision;
+    /** Only of who asks: one task at a time. */
+    private boolean wanting;
 
     ArenaWants(Monitor monitor, MetadataStore store, Session session, Pipeline pipeline, Keys keys, String node, Arenas arenas) {
         this.monitor = monitor;
@@ -84,7 +97,7 @@ final class ArenaWants {
             public void changed(long revision, List<WatchEvent> events) {
                 for (WatchEvent e : events) {
                     if (e.kind() == WatchEvent.Kind.PUT && asksUs(e.keyValue())) {
-                        wake();
+                        asked(e.keyValue());
                     }
                 }
             }
@@ -106,10 +119,10 @@ final class ArenaWants {
         }
     }
 
-    private void wake() {
+    private void asked(KeyValue want) {
         monitor.lock();
         try {
-            wanted = true;
+            asking.add(want.createRevision());
             giver.wake();
         } finally {
             monitor.unlock();
@@ -132,71 +145,74 @@ final class ArenaWants {
     // ---- asking
 
     /** An allocation found too little. Monitor held. */
-    void foundTooLittle() {
+    void foundTooLittle(int wanted) {
         long now = monitor.nowNs();
         if (!tooLittle()) {
             shortSinceNs = now;
+            shortOf = 0;
         }
         shortNs = now;
+        shortOf = Math.max(shortOf, wanted);
     }
 
-    /** An allocation found what it needs, or is over without. Monitor held. */
-    void foundRoom() {
+    /** An allocation found what it wants: as long as others want more, those go on. Monitor held. */
+    void foundRoom(int wanted) {
+        if (wanted >= shortOf) {
+            over();
+        }
+    }
+
+    /** Nobody waits for room any more. Monitor held. */
+    void over() {
         shortNs = NEVER;
     }
 
-    private boolean tooLittle() {
-        return monitor.nowNs() < shortNs + ASK_NS;
+    /** Whether an allocation found too little and goes on waiting. Monitor held. */
+    boolean tooLittle() {
+        return monitor.nowNs() < shortNs + SHORT_NS;
     }
 
-    /** Whether the write that waits has not asked for long enough: where two nodes need more than both have they would get each other's arenas for ever. Monitor held. */
-    boolean mayAsk() {
-        return tooLittle() && monitor.nowNs() < shortSinceNs + ASK_NS;
+    /** Whether that has been so for long. Monitor held. */
+    boolean tooLittleForLong() {
+        return tooLittle() && monitor.nowNs() >= shortSinceNs + LONG_NS;
+    }
+
+    /** An allocation found too little after that moment. Monitor held. */
+    boolean tooLittleSince(long ns) {
+        return shortNs > ns;
     }
 
     /**
-     * Asks the next node that says it has free blocks. True: one was asked, and it may be worth looking into the free pool; false: nobody has any.
+     * Where room may be, all of one revision.
      *
-     * @param asked the nodes that were asked in this round, the one that is asked now among them afterwards
+     * @param comes  there is an arena that can be claimed, or one is ours that was not read yet
+     * @param others nodes that live and have free blocks, most first
      */
-    boolean askNext(Set<String> asked) throws StoreUnavailableException, StoreRejectedException, InterruptedException {
-        List<String> others = others();
-        if (asked.containsAll(others)) {
-            asked.clear();
-        }
-        String next = others.stream().filter(n -> !asked.contains(n)).findFirst().orElse(null);
-        Txn want = next == null ? null : monitor.with(() -> session.live() ? new Txn(session.guard().compares(),
-                List.of(Op.put(keys.arenaWant(node), ArenaWant.newBuilder().setOf(next).build().toByteArray(), session.leaseId())), List.of()) : null);
-        if (want == null) {
-            return false;
-        }
-        asked.add(next);
-        store.commit(want, REQUEST_NS);
-        long until = monitor.nowNs() + ASKED_NS;
-        while (monitor.nowNs() < until && !monitor.with(() -> stopping)) {
-            monitor.clock().sleep(LOOK_NS);
-            if (!store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, true, 0, REQUEST_NS).keyValues().isEmpty()) {
-                break;
-            }
-        }
-        store.commit(new Txn(List.of(Compare.exists(keys.arenaWant(node))), List.of(Op.delete(keys.arenaWant(node))), List.of()), REQUEST_NS);
-        return true;
-    }
+    record Survey(boolean comes, List<String> others) {}
 
-    /** Nodes that live and have free blocks, most first. */
-    private List<String> others() throws StoreUnavailableException, StoreRejectedException {
+    /** A member that does not answer has what it has until its membership ends: it may give it yet. */
+    Survey survey() throws StoreUnavailableException, StoreRejectedException {
+        Txn looks = new Txn(List.of(), List.of(all(keys.sessions(), true), all(keys.memberships(), true), all(keys.arenas(), false), new Op.Range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, true)),
+                List.of());
+        if (!(store.commit(looks, REQUEST_NS) instanceof Outcome.Committed(TxnResult seen))) {
+            throw new StoreUnavailableException("no answer");
+        }
         Set<String> live = new HashSet<>();
-        for (KeyValue kv : store.range(keys.sessions(), keys.sessions().prefixEnd(), 0, true, 0, REQUEST_NS).keyValues()) {
-            live.add(keys.parseNode(kv.key()).node());
+        for (int k = 0; k < 2; k++) {
+            seen.ranged(k).keyValues().forEach(kv -> live.add(keys.parseNode(kv.key()).node()));
         }
         live.remove(node);
+        boolean comes = !seen.ranged(3).keyValues().isEmpty();
         Map<String, Long> free = new HashMap<>();
-        for (KeyValue kv : store.range(keys.arenas(), keys.arenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues()) {
+        for (KeyValue kv : seen.ranged(2).keyValues()) {
             try {
-                String owner = keys.parseArena(kv.key()).node();
+                Keys.ArenaKey arena = keys.parseArena(kv.key());
                 long blocks = io.etcfs.core.record.proto.Arena.parseFrom(kv.value()).getFreeBlocks();
-                if (blocks > 0 && live.contains(owner)) {
-                    free.merge(owner, blocks, Long::sum);
+                if (arena.node().equals(node)) {
+                    // One that is being given away is in the pool next.
+                    comes |= blocks > 0 && monitor.with(() -> arenas.get(arena.id()) == null);
+                } else if (blocks > 0 && live.contains(arena.node())) {
+                    free.merge(arena.node(), blocks, Long::sum);
                 }
             } catch (InvalidProtocolBufferException e) {
                 throw new NodeStoppedError("damaged arena record: " + e.getMessage());
@@ -204,7 +220,49 @@ final class ArenaWants {
         }
         List<String> order = new ArrayList<>(free.keySet());
         order.sort(Comparator.comparing((String n) -> -free.get(n)).thenComparing(n -> n));
-        return order;
+        return new Survey(comes, order);
+    }
+
+    private static Op all(Key prefix, boolean keysOnly) {
+        return new Op.Range(prefix, prefix.prefixEnd(), 0, keysOnly);
+    }
+
+    /**
+     * Asks the next of those nodes, and gives it some time; then it may be worth looking into the free pool. The want stays, so that it gets older, until {@link #wantNothing}.
+     *
+     * @param asked the nodes that were asked in this round, the one that is asked now among them afterwards
+     */
+    void askNext(List<String> others, Set<String> asked) throws StoreUnavailableException, StoreRejectedException, InterruptedException {
+        if (asked.containsAll(others)) {
+            asked.clear();
+        }
+        String next = others.stream().filter(n -> !asked.contains(n)).findFirst().orElseThrow();
+        Txn want = monitor.with(() -> session.live() ? new Txn(session.guard().compares(),
+                List.of(Op.put(keys.arenaWant(node), ArenaWant.newBuilder().setOf(next).build().toByteArray(), session.leaseId()), Op.get(keys.arenaWant(node))), List.of()) : null);
+        if (want == null) {
+            return;
+        }
+        asked.add(next);
+        wanting = true;
+        if (store.commit(want, REQUEST_NS) instanceof Outcome.Committed(TxnResult put)) {
+            monitor.with(() -> wantRevision = put.ranged(1).only().createRevision());
+        }
+        long until = monitor.nowNs() + ASKED_NS;
+        while (monitor.nowNs() < until && !monitor.with(() -> stopping)) {
+            monitor.clock().sleep(LOOK_NS);
+            if (!store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, true, 0, REQUEST_NS).keyValues().isEmpty()) {
+                return;
+            }
+        }
+    }
+
+    /** The want goes. If that is lost it stays until the next is over or the session ends, and nobody goes by it meanwhile. */
+    void wantNothing() throws StoreRejectedException {
+        if (wanting) {
+            wanting = false;
+            monitor.with(() -> wantRevision = 0);
+            store.commit(new Txn(List.of(Compare.exists(keys.arenaWant(node))), List.of(Op.delete(keys.arenaWant(node))), List.of()), REQUEST_NS);
+        }
     }
 
     // ---- giving
@@ -213,13 +271,12 @@ final class ArenaWants {
         while (true) {
             monitor.lock();
             try {
-                while (!wanted && !stopping) {
+                while (asking.isEmpty() && !stopping) {
                     giver.awaitQuietly(monitor.nowNs() + IDLE_NS);
                 }
                 if (stopping) {
                     return;
                 }
-                wanted = false;
                 give();
             } finally {
                 monitor.unlock();
@@ -231,8 +288,12 @@ final class ArenaWants {
         while (monitor.nowNs() < takenNs + KEEP_NS && !stopping) {
             monitor.awaitQuietly(takenNs + KEEP_NS);
         }
+        // Who is not given anything asks again.
+        long oldest = asking.isEmpty() ? Long.MAX_VALUE : asking.first();
+        asking.clear();
+        boolean keeps = tooLittle() && (Fault.SHORT_GIVES_NOTHING.on() || wantRevision != 0 && wantRevision < oldest);
         Arena arena = arenas.mostFree();
-        if (arena == null || stopping || tooLittle()) {
+        if (arena == null || stopping || keeps) {
             return;
         }
         arena.closed(true);

@@ -60,6 +60,8 @@ public final class Space {
     /** How long the freeing of files and ends of files that is under way here is waited for before it is said that there is no room. */
     private static final long FREEING_NS = 2_000_000_000L;
     private static final long LOOK_NS = 10_000_000L;
+    /** Who waits for room has looked again by then. */
+    private static final long USED_NS = 200_000_000L;
     private static final System.Logger LOG = System.getLogger(Space.class.getName());
 
     private final Monitor monitor;
@@ -219,10 +221,10 @@ public final class Space {
     public List<Run> allocateForCopy(int wanted, long hintBlock) throws FsException {
         List<Run> runs = arenas.allocate(wanted, hintBlock);
         if (!runs.isEmpty()) {
-            wants.foundRoom();
+            wants.foundRoom(wanted);
             return runs;
         }
-        wants.foundTooLittle();
+        wants.foundTooLittle(wanted);
         if (releasesPending > 0) {
             pipeline.push(pipeline.lastNumber());
         }
@@ -236,8 +238,17 @@ public final class Space {
         if (releasesPending > 0) {
             throw Blocked.INSTANCE;
         }
-        wants.foundRoom();
+        wants.over();
         throw new FsException(Errno.ENOSPC);
+    }
+
+    /** Whether room has been looked for elsewhere for long: who can use less is content with {@link #freeBlocks} then, if there are any, and looks no further. */
+    public boolean contentWithLess() {
+        if (!wants.tooLittleForLong() || freeBlocks() == 0) {
+            return false;
+        }
+        wants.over();
+        return true;
     }
 
     /** @param freeing whether files without a name, or ends of files that were cut, are being freed by this node. Asked with the monitor held */
@@ -347,44 +358,31 @@ public final class Space {
 
     // ---- claiming
 
+    private enum Claim {
+        GOT, AGAIN, NONE_LEFT
+    }
+
+    /** Goes on for as long as somebody waits for room: that etcd, or another node that has some, does not answer says nothing about whether there is any. */
     private void claim() {
-        boolean got = false;
+        ClaimTry tries = new ClaimTry();
         boolean noneLeft = false;
-        long begunNs = monitor.nowNs();
-        Set<String> asked = new HashSet<>();
         try {
-            while (!got && !monitor.with(() -> stopping)) {
-                int before = monitor.with(() -> arenas.all().size());
-                loadOwnArenas();
-                if (monitor.with(() -> arenas.all().size()) > before) {
-                    got = true;
-                    break;
-                }
-                Compare[] guard = monitor.with(() -> session.live() ? session.guard().compares().toArray(Compare[]::new) : null);
-                if (guard == null) {
-                    break;
-                }
-                long id = claimOne(guard);
-                if (id == NONE_LEFT) {
-                    if (monitor.with(wants::mayAsk) && wants.askNext(asked)) {
-                        continue;
+            while (!noneLeft && monitor.with(() -> !stopping && wants.tooLittle())) {
+                try {
+                    switch (tries.once()) {
+                        case GOT -> awaitUse();
+                        case AGAIN -> monitor.clock().sleep(LOOK_NS);
+                        case NONE_LEFT -> noneLeft = true;
                     }
-                    noneLeft = monitor.with(() -> nothingComesBack(begunNs));
-                    if (noneLeft) {
-                        break;
-                    }
+                } catch (StoreUnavailableException | StoreRejectedException e) {
+                    LOG.log(System.Logger.Level.DEBUG, "no arena claimed: {0}", e.getMessage());
+                    noneLeft = Fault.UNANSWERED_IS_FULL.on();
                     monitor.clock().sleep(LOOK_NS);
-                    continue;
-                }
-                if (id >= 0) {
-                    load(id, Long.MAX_VALUE);
-                    got = true;
-                } else {
-                    monitor.clock().sleep(10_000_000L);
                 }
             }
-        } catch (StoreUnavailableException | StoreRejectedException e) {
-            LOG.log(System.Logger.Level.DEBUG, "no arena claimed: {0}", e.getMessage());
+            wants.wantNothing();
+        } catch (StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "the want stays: {0}", e.getMessage());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         } finally {
@@ -398,6 +396,69 @@ public final class Space {
             } finally {
                 monitor.unlock();
             }
+        }
+    }
+
+    /** What the tries of one claim know of each other. */
+    private final class ClaimTry {
+        private final Set<String> asked = new HashSet<>();
+        private final long begunNs = monitor.nowNs();
+        /** Since when nobody has had a free block, one look after another. */
+        private long nowhereSinceNs = Long.MAX_VALUE;
+
+        Claim once() throws StoreUnavailableException, StoreRejectedException, InterruptedException {
+            int before = monitor.with(() -> arenas.all().size());
+            loadOwnArenas();
+            if (monitor.with(() -> arenas.all().size()) > before) {
+                return got();
+            }
+            Compare[] guard = monitor.with(() -> session.live() ? session.guard().compares().toArray(Compare[]::new) : null);
+            if (guard == null) {
+                return Claim.AGAIN;
+            }
+            Compare size = growth.look();
+            if (size == null) {
+                // For long only where this machine does not see all of the device: what is free can't be used here.
+                return monitor.nowNs() - begunNs >= FREEING_NS ? Claim.NONE_LEFT : Claim.AGAIN;
+            }
+            long id = claimOne(guard, size);
+            if (id >= 0) {
+                load(id, Long.MAX_VALUE);
+                return got();
+            }
+            return id == NONE_LEFT ? lookAtOthers() : Claim.AGAIN;
+        }
+
+        private Claim got() {
+            nowhereSinceNs = Long.MAX_VALUE;
+            return Claim.GOT;
+        }
+
+        private Claim lookAtOthers() throws StoreUnavailableException, StoreRejectedException, InterruptedException {
+            long now = monitor.nowNs();
+            ArenaWants.Survey survey = wants.survey();
+            if (survey.comes() || !survey.others().isEmpty() && !(Fault.UNANSWERED_IS_FULL.on() && now - begunNs >= FREEING_NS)) {
+                nowhereSinceNs = Long.MAX_VALUE;
+                if (!survey.comes()) {
+                    wants.askNext(survey.others(), asked);
+                }
+                return Claim.AGAIN;
+            }
+            nowhereSinceNs = Math.min(nowhereSinceNs, now);
+            return monitor.with(() -> nothingComesBack(nowhereSinceNs)) ? Claim.NONE_LEFT : Claim.AGAIN;
+        }
+    }
+
+    /** Those who wait look whether the arena that has come is enough. */
+    private void awaitUse() {
+        monitor.lock();
+        try {
+            long cameNs = monitor.nowNs();
+            while (!stopping && wants.tooLittle() && !wants.tooLittleSince(cameNs) && monitor.nowNs() < cameNs + USED_NS) {
+                monitor.awaitQuietly(cameNs + USED_NS);
+            }
+        } finally {
+            monitor.unlock();
         }
     }
 
@@ -417,11 +478,7 @@ public final class Space {
     private static final long NONE_LEFT = -2;
     private static final long TRY_AGAIN = -1;
 
-    private long claimOne(Compare[] guard) throws StoreUnavailableException, StoreRejectedException {
-        Compare size = growth.look();
-        if (size == null) {
-            return NONE_LEFT;
-        }
+    private long claimOne(Compare[] guard, Compare size) throws StoreUnavailableException, StoreRejectedException {
         KeyValue free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, false, 0, REQUEST_NS).only();
         List<Compare> compares = new ArrayList<>(List.of(guard));
         compares.add(size);

@@ -10,6 +10,7 @@ import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.store.Key;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -252,7 +253,7 @@ class ArenaWantsTest {
     }
 
     @Test
-    void aNodeThatDoesNotAnswerHoldsNobodyUp() throws Exception {
+    void whereNobodyHasRoomThatIsSaidSoon() throws Exception {
         List<String> full = MibFiles.fill(a, "/a");
         long before = System.nanoTime();
         List<String> rest = MibFiles.fill(b, "/b");
@@ -260,5 +261,109 @@ class ArenaWantsTest {
         assertTrue(System.nanoTime() - before < 5_000_000_000L);
         MibFiles.check(b, full);
         assertEquals(0, cluster.store.range(new Keys(TestCluster.NAME).arenaWants(), new Keys(TestCluster.NAME).arenaWants().prefixEnd(), 0, true, 0, 1_000_000_000L).count());
+    }
+
+    /** Node 1 has the only arena, and nobody hears of it for longer than its session lives. */
+    private void writeWhileWhoHasRoomIsAway() throws Exception {
+        cluster.close();
+        start(ARENA_MIB);
+        a.write("/a/f", 0, MibFiles.content("/a/f"), 0);
+        a.fsync("/a/f");
+        try (ExecutorService apart = Executors.newVirtualThreadPerTaskExecutor()) {
+            way.cut = true;
+            Future<?> back = apart.submit(() -> {
+                Thread.sleep(5_000);
+                way.cut = false;
+                return null;
+            });
+            b.write("/b/f", 0, MibFiles.content("/b/f"), 0);
+            back.get();
+        } finally {
+            way.cut = false;
+        }
+        MibFiles.check(b, List.of("/a/f", "/b/f"));
+        MibFiles.check(a, List.of("/b/f"));
+    }
+
+    @Test
+    void aMemberThatHasRoomAndDoesNotAnswerIsWaitedFor() throws Exception {
+        writeWhileWhoHasRoomIsAway();
+    }
+
+    @Test
+    void notToWaitForItIsSeen() {
+        Fault.plant(Set.of(Fault.UNANSWERED_IS_FULL));
+        assertEquals(Errno.ENOSPC, assertThrows(FsException.class, this::writeWhileWhoHasRoomIsAway).errno());
+    }
+
+    /** Each look for room gets no answer at one of its steps, again and again for longer than others are asked. */
+    private void writeWhileMessagesAreLost() throws Exception {
+        cluster.close();
+        start(ARENA_MIB);
+        b.write("/b/first", 0, new byte[BLOCK], 0);
+        b.fsync("/b/first");
+        Keys keys = new Keys(TestCluster.NAME);
+        long untilNs = System.nanoTime() + 5_000_000_000L;
+        Set<Key> lost = Set.of(keys.arenasOf("n1"), keys.freeArenas());
+        way.lost = key -> lost.contains(key) && System.nanoTime() < untilNs;
+        a.write("/a/f", 0, MibFiles.content("/a/f"), 0);
+        assertTrue(System.nanoTime() >= untilNs);
+        MibFiles.check(b, List.of("/a/f"));
+    }
+
+    @Test
+    void anAnswerThatIsLostDoesNotMeanThatThereIsNoRoom() throws Exception {
+        writeWhileMessagesAreLost();
+    }
+
+    @Test
+    void toTakeItForThatIsSeen() {
+        Fault.plant(Set.of(Fault.UNANSWERED_IS_FULL));
+        assertEquals(Errno.ENOSPC, assertThrows(FsException.class, this::writeWhileMessagesAreLost).errno());
+    }
+
+    /** Each node has an arena with half as much room as is left; both need more than that, at the same time. */
+    private List<Integer> bothNeedWhatTheOtherHas() throws Exception {
+        cluster.close();
+        start(2 * ARENA_MIB);
+        TestClient[] clients = {a, b};
+        String[] big = {"/a/big", "/b/big"};
+        for (int k = 0; k < 2; k++) {
+            clients[k].write(big[k], 0, new byte[ARENA_MIB * MIB - MIB / 2 - (k == 0 ? BLOCK : 0)], 0);
+            clients[k].fsync(big[k]);
+        }
+        int wanted = MIB * 3 / 4;
+        CountDownLatch both = new CountDownLatch(2);
+        try (ExecutorService apart = Executors.newVirtualThreadPerTaskExecutor()) {
+            List<Future<Integer>> written = new ArrayList<>();
+            for (int k = 0; k < 2; k++) {
+                TestClient by = clients[k];
+                String path = k == 0 ? "/a/f" : "/b/f";
+                by.write(path, 0, new byte[0], 0);
+                written.add(apart.submit(() -> {
+                    both.countDown();
+                    both.await();
+                    try {
+                        by.fallocate(path, 0, wanted, 0);
+                        return wanted;
+                    } catch (FsException e) {
+                        assertEquals(Errno.ENOSPC, e.errno());
+                        return 0;
+                    }
+                }));
+            }
+            return List.of(written.get(0).get(), written.get(1).get());
+        }
+    }
+
+    @Test
+    void oneOfTwoThatAreShortGetsWhatBothHave() throws Exception {
+        assertEquals(List.of(0, MIB * 3 / 4), bothNeedWhatTheOtherHas().stream().sorted().toList());
+    }
+
+    @Test
+    void ifNeitherGivesThatIsSeen() throws Exception {
+        Fault.plant(Set.of(Fault.SHORT_GIVES_NOTHING, Fault.UNANSWERED_IS_FULL));
+        assertEquals(List.of(0, 0), bothNeedWhatTheOtherHas());
     }
 }

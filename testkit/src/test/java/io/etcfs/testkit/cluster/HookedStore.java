@@ -13,6 +13,7 @@ import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.Watch;
 import io.etcfs.core.store.WatchListener;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 
 /** One node's way to the shared store: a test decides what becomes of each transaction. */
 final class HookedStore implements MetadataStore {
@@ -25,6 +26,8 @@ final class HookedStore implements MetadataStore {
     volatile Hook hook = txn -> null;
     /** Nothing gets through: requests take a while and have no answer. */
     volatile boolean cut;
+    /** Ranges that are not answered, by their first key. */
+    volatile Predicate<Key> lost = key -> false;
     /** What becomes of a range between its reading and its answer. */
     volatile Consumer<Key> afterRange = key -> {};
     /** Each range takes that much longer, ms. */
@@ -48,6 +51,9 @@ final class HookedStore implements MetadataStore {
     public RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
         reach();
         sleep(rangeDelayMs);
+        if (lost.test(key)) {
+            throw new StoreUnavailableException("lost");
+        }
         RangeResult result = shared.range(key, end, limit, keysOnly, atRevision, timeoutNs);
         afterRange.accept(key);
         return result;
