@@ -1,6 +1,7 @@
 package io.etcfs.core.device;
 
 import java.lang.foreign.MemorySegment;
+import java.util.function.BooleanSupplier;
 
 /**
  * The shared device. Offsets, lengths and buffer addresses are multiples of {@link #BLOCK_BYTES}; every access bypasses the host's
@@ -18,6 +19,18 @@ public interface BlockDevice extends AutoCloseable {
 
     /** Writes all of {@code source}; durable only after {@link #flush} if there is a volatile cache. */
     void write(long offsetBytes, MemorySegment source) throws DeviceException;
+
+    /**
+     * The same, as long as the node may: that is asked before each command that is sent, also before one that is sent again.
+     *
+     * @throws DeviceException {@link DeviceException#LATE} when it may not any more
+     */
+    default void write(long offsetBytes, MemorySegment source, BooleanSupplier may) throws DeviceException {
+        if (!may.getAsBoolean()) {
+            throw new DeviceException(DeviceException.LATE, "not written");
+        }
+        write(offsetBytes, source);
+    }
 
     /** Returns when every write that returned before the call is durable. */
     void flush() throws DeviceException;

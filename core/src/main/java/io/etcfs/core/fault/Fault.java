@@ -53,6 +53,8 @@ public enum Fault {
     UNKNOWN_KEY_BLINDLY,
     /** A key of ours is taken up without putting it again, also where a delete of it as an unknown one may still be on its way. */
     ADOPTED_AS_IT_IS,
+    /** The device is accessed also when the session may be over. */
+    ACCESS_PAST_DEADLINE,
     /** Publishing goes on under a new session before the tokens are back. */
     PUBLISHED_BEFORE_TAKEN_BACK,
     /** An arena is given to another node while blocks of it are handed out, or freed and not published. */

@@ -2,18 +2,28 @@ package io.etcfs.core.fence;
 
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.session.NodeStoppedError;
 import java.lang.foreign.MemorySegment;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
-/** The device as a node has it that others can cut off: once it refuses the node, that has to stop. */
+/**
+ * The device as a node has it that others can cut off. It is read and written only while the node may: others can take what it has soon after that, and wait for no write of a node
+ * that is away. Once the device refuses the node, that has to stop.
+ */
 public final class FencedDevice implements BlockDevice {
     private final BlockDevice device;
+    private final BooleanSupplier may;
     private final Consumer<String> refused;
 
-    /** @param refused told why, before the access ends with a {@link NodeStoppedError} */
-    public FencedDevice(BlockDevice device, Consumer<String> refused) {
+    /**
+     * @param may     whether the node's session is trusted; asked by any thread
+     * @param refused told why, before the access ends with a {@link NodeStoppedError}
+     */
+    public FencedDevice(BlockDevice device, BooleanSupplier may, Consumer<String> refused) {
         this.device = device;
+        this.may = () -> may.getAsBoolean() || Fault.ACCESS_PAST_DEADLINE.on();
         this.refused = refused;
     }
 
@@ -36,12 +46,15 @@ public final class FencedDevice implements BlockDevice {
 
     @Override
     public void read(long offsetBytes, MemorySegment target) throws DeviceException {
+        if (!may.getAsBoolean()) {
+            throw new DeviceException(DeviceException.LATE, "not read");
+        }
         access(() -> device.read(offsetBytes, target));
     }
 
     @Override
     public void write(long offsetBytes, MemorySegment source) throws DeviceException {
-        access(() -> device.write(offsetBytes, source));
+        access(() -> device.write(offsetBytes, source, may));
     }
 
     @Override

@@ -87,7 +87,7 @@ public final class ClusterNode implements Operations {
         NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
         Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
         Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
-        BlockDevice device = new FencedDevice(ports.device(), this::stop);
+        BlockDevice device = new FencedDevice(ports.device(), session::trusted, this::stop);
         Pipeline pipeline = new Pipeline(monitor, ports.store(), device, session, keys, settings.node(), settings.maxTxnOps());
         Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
         long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;

@@ -86,7 +86,9 @@ final class Copies {
             }
             copied = true;
         } catch (DeviceException e) {
-            throw Contents.failed("copy", v.ino, e);
+            if (!e.isLate()) {
+                throw Contents.failed("copy", v.ino, e);
+            }
         } finally {
             node.monitor().lock();
             try {
@@ -98,6 +100,9 @@ final class Copies {
             } finally {
                 node.monitor().unlock();
             }
+        }
+        if (!copied) {
+            return;
         }
         boolean completed = false;
         try {

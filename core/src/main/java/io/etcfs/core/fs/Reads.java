@@ -57,6 +57,9 @@ final class Reads {
                         node.device().read(r.deviceBlock * BLOCK, scratch.asSlice(r.scratchOffset, r.bytes));
                     }
                 } catch (DeviceException e) {
+                    if (e.isLate()) {
+                        continue;
+                    }
                     throw Contents.failed("read", ino, e);
                 } finally {
                     endRead(plan.vnode);

@@ -133,8 +133,16 @@ final class Writes {
         long triedInEpoch = cutShort.isEmpty() ? 0 : cutShort.getOrDefault(call.unique(), 0L);
         while (true) {
             long before = triedInEpoch;
-            WritePlan plan = node.waiting().run(call, held, a -> planAgain(before, vnode, append ? -1 : offset, data, where, killPrivileges,
-                    fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
+            WritePlan plan;
+            try {
+                plan = node.waiting().run(call, held, a -> planAgain(before, vnode, append ? -1 : offset, data, where, killPrivileges,
+                        fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
+            } catch (MustWait e) {
+                if (before != 0) {
+                    cutShort.put(call.unique(), before);
+                }
+                throw e;
+            }
             if (plan == WritePlan.SIDE_BUFFERED) {
                 return (int) n;
             }
@@ -458,7 +466,7 @@ final class Writes {
         }
     }
 
-    /** Device accesses of a planned write, and its end. False: the session went meanwhile; plan again. */
+    /** Device accesses of a planned write, and its end. False: the session went meanwhile, or its time was over; plan again. */
     boolean carryOut(Call call, WritePlan p) throws FsException {
         if (p.fetch.isEmpty()) {
             return carryOut(call, p, null);
@@ -482,7 +490,9 @@ final class Writes {
             }
             accessed = true;
         } catch (DeviceException e) {
-            throw Contents.failed("write", p.vnode.ino, e);
+            if (!e.isLate()) {
+                throw Contents.failed("write", p.vnode.ino, e);
+            }
         } finally {
             node.monitor().lock();
             try {
@@ -496,6 +506,9 @@ final class Writes {
             } finally {
                 node.monitor().unlock();
             }
+        }
+        if (!accessed) {
+            return false;
         }
         boolean completed = false;
         try {

@@ -96,8 +96,11 @@ final class DeviceAccesses {
         }
     }
 
-    /** Writes blocks in device order, adjacent ones as one access. Sorts the list. Without the monitor, by one thread at a time. */
-    void write(List<DirtyBlocks.Block> blocks) {
+    /**
+     * Writes blocks in device order, adjacent ones as one access. Sorts the list. Without the monitor, by one thread at a time. False: the node may not access the device
+     * any more; some of them may be written.
+     */
+    boolean write(List<DirtyBlocks.Block> blocks) {
         blocks.sort(Comparator.comparingLong(b -> b.deviceBlock));
         for (int i = 0; i < blocks.size(); ) {
             long first = blocks.get(i).deviceBlock;
@@ -106,7 +109,9 @@ final class DeviceAccesses {
                 run++;
             }
             MemorySegment bytes = run == 1 ? blocks.get(i).bytes : staged(blocks.subList(i, i + run));
-            retry("write of " + run + " blocks at block " + first, () -> device.write(first * BlockDevice.BLOCK_BYTES, bytes));
+            if (!retry("write of " + run + " blocks at block " + first, () -> device.write(first * BlockDevice.BLOCK_BYTES, bytes))) {
+                return false;
+            }
             i += run;
         }
         if (!blocks.isEmpty()) {
@@ -117,6 +122,7 @@ final class DeviceAccesses {
                 monitor.unlock();
             }
         }
+        return true;
     }
 
     private MemorySegment staged(List<DirtyBlocks.Block> run) {
@@ -137,13 +143,16 @@ final class DeviceAccesses {
         void run() throws DeviceException;
     }
 
-    /** A device that refuses acknowledged bytes breaks the promise to publish a prefix: after some tries the node stops. */
-    private void retry(String what, Work work) {
+    /** A device that refuses acknowledged bytes breaks the promise to publish a prefix: after some tries the node stops. False: it may not access the device any more. */
+    private boolean retry(String what, Work work) {
         for (int attempt = 1; ; attempt++) {
             try {
                 work.run();
-                return;
+                return true;
             } catch (DeviceException e) {
+                if (e.isLate()) {
+                    return false;
+                }
                 LOG.log(System.Logger.Level.ERROR, "device {0} failed: {1}", what, e.getMessage());
                 if (attempt == TRIES) {
                     throw new NodeStoppedError("the device refuses writes: " + e.getMessage());

@@ -595,37 +595,43 @@ public final class Pipeline {
     /** The batch's data, then a flush. False: the node is stopping. */
     private boolean writeData(Batch batch) {
         List<DirtyBlocks.Block> blocks = new ArrayList<>();
-        monitor.lock();
-        try {
-            while (!session.trusted() || resurrecting) {
-                if (stopping) {
-                    return false;
-                }
-                monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
-            }
-            for (DirtyBlocks.Block b : batch.data) {
-                if (!b.dropped) {
-                    blocks.add(b);
-                }
-            }
-            device.begin();
-        } finally {
-            monitor.unlock();
-        }
-        long startNs = monitor.nowNs();
-        try {
-            device.write(blocks);
-            if (!Fault.PUBLISHED_BEFORE_FLUSH.on()) {
-                device.flushRetrying();
-            }
-        } finally {
+        long startNs;
+        boolean written = false;
+        do {
+            blocks.clear();
             monitor.lock();
             try {
-                device.end();
+                while (!session.trusted() || resurrecting) {
+                    if (stopping) {
+                        return false;
+                    }
+                    monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+                }
+                for (DirtyBlocks.Block b : batch.data) {
+                    if (!b.dropped) {
+                        blocks.add(b);
+                    }
+                }
+                device.begin();
             } finally {
                 monitor.unlock();
             }
-        }
+            startNs = monitor.nowNs();
+            try {
+                // What the session's end cuts short is written again from the beginning: under the next one, if it takes that, once the tokens are back.
+                written = device.write(blocks);
+                if (written && !Fault.PUBLISHED_BEFORE_FLUSH.on()) {
+                    device.flushRetrying();
+                }
+            } finally {
+                monitor.lock();
+                try {
+                    device.end();
+                } finally {
+                    monitor.unlock();
+                }
+            }
+        } while (!written);
         monitor.lock();
         try {
             // Only now: until they are on the device the bytes are read from here.

@@ -70,10 +70,10 @@ public final class Session {
     private final long sessionTtlSeconds;
     private Listener listener;
 
-    private boolean live;
+    private volatile boolean live;
     private long revision;
     private long leaseId;
-    private long trustedUntilNs;
+    private volatile long trustedUntilNs;
     private long openedAtNs;
     private boolean everReopened;
     private boolean takingBack;
@@ -112,6 +112,7 @@ public final class Session {
 
     // ---- state, monitor held
 
+    /** Asked without the monitor, too. */
     public boolean trusted() {
         return live && (monitor.nowNs() < trustedUntilNs || Fault.TOKEN_KEPT_PAST_DEADLINE.on());
     }

@@ -21,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -192,6 +193,40 @@ class ReservationsTest {
         assertEquals('b', read(one, 6));
         assertTrue(severTwo().confirmed(), "it is registered with its new connection, too, and can be severed");
         assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 6, 'x')).errno());
+    }
+
+    @Test
+    void nothingMoreIsSentOnceItMayNot() throws Exception {
+        AtomicInteger asked = new AtomicInteger();
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment twoCommands = arena.allocate(1 << 20, BLOCK).fill((byte) 'b');
+            assertEquals(DeviceException.LATE, assertThrows(DeviceException.class, () -> two.write(0, twoCommands, () -> asked.incrementAndGet() < 2)).errno());
+        }
+        assertEquals('b', read(one, 127));
+        assertEquals(0, read(one, 128));
+    }
+
+    /** What it waited for is over when it is connected again: the target has ended all that came on the last connection. */
+    @Test
+    void nothingIsSentAgainOnceItMayNot() throws Exception {
+        write(two, 6, 'a');
+        relay.cut();
+        AtomicBoolean may = new AtomicBoolean(true);
+        CompletableFuture<Void> waits = new CompletableFuture<>();
+        Thread.ofVirtual().start(() -> {
+            try (Arena arena = Arena.ofConfined()) {
+                two.write(6 * BLOCK, arena.allocate(BLOCK, BLOCK).fill((byte) 'b'), may::get);
+                waits.complete(null);
+            } catch (DeviceException | RuntimeException e) {
+                waits.completeExceptionally(e);
+            }
+        });
+        Thread.sleep(1_500);
+        assertFalse(waits.isDone(), "it waits for the target");
+        may.set(false);
+        relay.open();
+        assertEquals(DeviceException.LATE, errno(waits));
+        assertEquals('a', read(one, 6));
     }
 
     /** It was severed while it was cut off: its session is gone, so that it must not register again on its new connection. */

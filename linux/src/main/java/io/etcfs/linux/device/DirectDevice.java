@@ -14,6 +14,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.BooleanSupplier;
 
 /**
  * A block device, or a regular file in place of one, with O_DIRECT and synchronous calls.
@@ -154,15 +155,20 @@ public final class DirectDevice implements BlockDevice {
         check(offsetBytes, target);
         long address = target.address();
         long length = target.byteSize();
-        call(() -> transfer(false, offsetBytes, address, length));
+        call(() -> transfer(false, offsetBytes, address, length, () -> true));
     }
 
     @Override
     public void write(long offsetBytes, MemorySegment source) throws DeviceException {
+        write(offsetBytes, source, () -> true);
+    }
+
+    @Override
+    public void write(long offsetBytes, MemorySegment source, BooleanSupplier may) throws DeviceException {
         check(offsetBytes, source);
         long address = source.address();
         long length = source.byteSize();
-        call(() -> transfer(true, offsetBytes, address, length));
+        call(() -> transfer(true, offsetBytes, address, length, may));
     }
 
     @Override
@@ -220,9 +226,13 @@ public final class DirectDevice implements BlockDevice {
         }
     }
 
-    private long transfer(boolean write, long offset, long address, long length) {
+    private long transfer(boolean write, long offset, long address, long length, BooleanSupplier may) {
         long done = 0;
         while (done < length) {
+            // Here, as a thread for it may not have been free for a while.
+            if (!may.getAsBoolean()) {
+                return -DeviceException.LATE;
+            }
             long n = write ? Descriptors.pwrite(fd, address + done, length - done, offset + done) : Descriptors.pread(fd, address + done, length - done, offset + done);
             if (n == -ErrorNumbers.EINTR) {
                 continue;

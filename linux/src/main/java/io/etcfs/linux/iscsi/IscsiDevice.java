@@ -17,6 +17,7 @@ import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.BooleanSupplier;
 import java.util.zip.CRC32;
 
 /**
@@ -142,10 +143,15 @@ public final class IscsiDevice implements BlockDevice, ReservedUnit {
 
     @Override
     public void write(long offsetBytes, MemorySegment source) throws DeviceException {
+        write(offsetBytes, source, () -> true);
+    }
+
+    @Override
+    public void write(long offsetBytes, MemorySegment source, BooleanSupplier may) throws DeviceException {
         check(offsetBytes, source);
         for (long done = 0; done < source.byteSize(); done += MOST_BYTES) {
             long bytes = Math.min(MOST_BYTES, source.byteSize() - done);
-            require("write", execute(ScsiCommand.write((offsetBytes + done) / blockBytes, (int) (bytes / blockBytes), source.asSlice(done, bytes))));
+            require("write", execute(ScsiCommand.write((offsetBytes + done) / blockBytes, (int) (bytes / blockBytes), source.asSlice(done, bytes)), may));
         }
     }
 
@@ -174,10 +180,14 @@ public final class IscsiDevice implements BlockDevice, ReservedUnit {
 
     @Override
     public ScsiResult execute(ScsiCommand command) throws DeviceException {
+        return execute(command, () -> true);
+    }
+
+    private ScsiResult execute(ScsiCommand command, BooleanSupplier may) throws DeviceException {
         long until = System.nanoTime() + GONE_NS;
         while (true) {
             IscsiConnection on = connection(command.direction() == ScsiCommand.Direction.OUT);
-            ScsiResult result = answered(on, command);
+            ScsiResult result = answered(on, command, may);
             if (result.status() != ScsiResult.LOST) {
                 return result;
             }
@@ -185,8 +195,12 @@ public final class IscsiDevice implements BlockDevice, ReservedUnit {
         }
     }
 
-    private ScsiResult answered(IscsiConnection on, ScsiCommand command) throws DeviceException {
+    /** @param may asked before the command is sent, each time: what was sent before is over then, answered or ended with its connection */
+    private ScsiResult answered(IscsiConnection on, ScsiCommand command, BooleanSupplier may) throws DeviceException {
         for (int i = 0; ; i++) {
+            if (!may.getAsBoolean()) {
+                throw new DeviceException(DeviceException.LATE, address + ": not sent");
+            }
             ScsiResult result = on.execute(command);
             if (!result.again() || i == MOST_AGAIN) {
                 return result;
@@ -244,7 +258,7 @@ public final class IscsiDevice implements BlockDevice, ReservedUnit {
 
         @Override
         public ScsiResult execute(ScsiCommand command) throws DeviceException {
-            ScsiResult result = answered(on, command);
+            ScsiResult result = answered(on, command, () -> true);
             if (result.status() == ScsiResult.LOST) {
                 throw lost();
             }

@@ -2,6 +2,8 @@ package io.etcfs.linux.device;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -21,6 +23,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -105,6 +108,28 @@ class DirectDeviceTest {
             assertThrows(DeviceException.class, () -> device.write(MIB - 4096, memory));
             assertThrows(IllegalArgumentException.class, () -> device.read(-4096, memory));
             assertThrows(DeviceException.class, () -> device.read(Long.MAX_VALUE & -4096, memory));
+        }
+    }
+
+    @Test
+    void nothingIsWrittenOnceItMayNotBe() throws Exception {
+        try (DirectDevice device = DirectDevice.open(image(MIB)); Arena arena = Arena.ofShared()) {
+            MemorySegment memory = arena.allocate(4096, 4096).fill((byte) 7);
+            assertEquals(DeviceException.LATE, assertThrows(DeviceException.class, () -> device.write(0, memory, () -> false)).errno());
+            // Asked where it is carried out: by the time a thread is free for it the answer may be another one.
+            Thread caller = Thread.ofVirtual().unstarted(() -> assertEquals(DeviceException.LATE,
+                    assertThrows(DeviceException.class, () -> device.write(0, memory, () -> Thread.currentThread().isVirtual())).errno()));
+            AtomicReference<Throwable> failed = new AtomicReference<>();
+            caller.setUncaughtExceptionHandler((t, e) -> failed.set(e));
+            caller.start();
+            caller.join();
+            assertNull(failed.get());
+            MemorySegment read = arena.allocate(4096, 4096).fill((byte) 1);
+            device.read(0, read);
+            assertNotEquals((byte) 7, read.get(ValueLayout.JAVA_BYTE, 0));
+            device.write(0, memory, () -> true);
+            device.read(0, read);
+            assertEquals((byte) 7, read.get(ValueLayout.JAVA_BYTE, 0));
         }
     }
 

@@ -10,11 +10,19 @@ import io.etcfs.core.domain.Inode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fault.Rare;
 import io.etcfs.core.file.Extent;
+import io.etcfs.core.fs.Call;
+import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
+import io.etcfs.core.fs.MustWait;
+import io.etcfs.core.fs.Operations;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.Op;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
@@ -32,6 +40,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class LateWritesTest {
     private static final int BLOCK = 4096;
+    private static final int O_RDWR = 2;
+    private static final int O_DSYNC = 010000;
     private static final int O_DIRECT = 040000;
     private final Keys keys = new Keys(TestCluster.NAME);
     private final CountDownLatch released = new CountDownLatch(1);
@@ -254,11 +264,97 @@ class LateWritesTest {
         two.stat("/f");
         staysCut = true;
         released.countDown();
+        awaitLanding();
         cluster.start("n1");
         Thread.sleep(2_500);
         assertArrayEquals(join(bytes('b', 1), bytes('a', 1)), two.read("/f"));
         cluster.device.loseUnflushed();
         return two.read("/f");
+    }
+
+    /** No write of a process is on its way when the next one of its node has a session: the node waits for that, and a machine for what a process left that ended. */
+    private void awaitLanding() throws Exception {
+        long at = deviceBlock() * BLOCK;
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment block = arena.allocate(BLOCK, BLOCK);
+            for (int i = 0; i < 1_000; i++) {
+                cluster.device.read(at, block);
+                if (block.get(ValueLayout.JAVA_BYTE, BLOCK - 1) == 'b') {
+                    return;
+                }
+                Thread.sleep(10);
+            }
+        }
+        throw new AssertionError("it has not landed");
+    }
+
+    /** A thread that must not wait makes a synchronous write, which is cut short, and hands the request over. */
+    private Errno handedOver() throws Exception {
+        ClusterNode n1 = cluster.node(0);
+        Operations.Created f = n1.create(call(1, true), 1, "f".getBytes(StandardCharsets.UTF_8), 0644, 0, O_RDWR);
+        long ino = f.entry().ino();
+        long handle = f.opened().handle();
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment data = arena.allocate(BLOCK, BLOCK);
+            n1.write(call(2, true), ino, handle, 0, data.fill((byte) 'a'), O_RDWR | O_DIRECT, false, false);
+            n1.fsync(call(3, true), ino, handle, false);
+            long inTheWay = deviceBlock() * BLOCK;
+            CountDownLatch onItsWay = new CountDownLatch(1);
+            cluster.device.beforeWrite = offset -> {
+                if (offset == inTheWay && onItsWay.getCount() > 0) {
+                    onItsWay.countDown();
+                    try {
+                        released.await();
+                    } catch (InterruptedException e) {
+                        Thread.currentThread().interrupt();
+                    }
+                }
+            };
+            data.fill((byte) 'b');
+            CompletableFuture<Boolean> handed = CompletableFuture.supplyAsync(() -> {
+                try {
+                    n1.write(call(4, false), ino, handle, 0, data, O_RDWR | O_DIRECT | O_DSYNC, false, false);
+                    return false;
+                } catch (MustWait e) {
+                    return true;
+                } catch (FsException e) {
+                    throw new IllegalStateException(e);
+                }
+            }, r -> Thread.ofVirtual().start(r));
+            assertTrue(onItsWay.await(10, TimeUnit.SECONDS));
+            way.cut = true;
+            assertArrayEquals(bytes('a', 1), two.read("/f"));
+            way.cut = false;
+            // Its session is over, and so that it is seen before the write is.
+            Thread.sleep(1_000);
+            released.countDown();
+            assertTrue(handed.get(), "it was not handed over");
+            try {
+                n1.write(call(4, true), ino, handle, 0, data, O_RDWR | O_DIRECT | O_DSYNC, false, false);
+                return null;
+            } catch (FsException e) {
+                return e.errno();
+            }
+        } finally {
+            n1.release(call(5, true), ino, handle);
+            n1.forget(ino, 1);
+        }
+    }
+
+    private static Call call(long unique, boolean mayWait) {
+        return new Call(unique, 0, 0, 1, mayWait, Call.Interruption.NEVER);
+    }
+
+    @Test
+    void whatIsHandedOverIsNotMadeAgainAfterOthers() throws Exception {
+        assertEquals(Errno.EIO, handedOver());
+        assertArrayEquals(bytes('a', 1), two.read("/f"));
+    }
+
+    @Test
+    void madeAgainAfterOthersThatIsSeen() throws Exception {
+        Fault.plant(Set.of(Fault.MADE_AGAIN_AFTER_OTHERS));
+        assertEquals(null, handedOver());
     }
 
     @Test
