@@ -2,6 +2,7 @@ package io.etcfs.core.domain;
 
 import com.google.protobuf.ByteString;
 import com.google.protobuf.InvalidProtocolBufferException;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.fs.Attributes;
@@ -272,7 +273,7 @@ public final class Inode {
     public void killPrivileges() {
         if (!isDirectory()) {
             mode &= ~SET_UID;
-            if ((mode & 010) != 0) {
+            if ((mode & 010) != 0 || Fault.SET_GROUP_ID_ALWAYS_GOES.on()) {
                 mode &= ~SET_GID;
             }
         }

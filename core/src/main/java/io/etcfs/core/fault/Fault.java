@@ -159,6 +159,10 @@ public enum Fault {
     ADMITTED_UNRECORDED,
     /** A session is used though it had ended before the device accepted it. */
     ADMITTED_THOUGH_ENDED,
+    /** Set-group-id goes with a write or a change of owner also where the group may not execute the file. */
+    SET_GROUP_ID_ALWAYS_GOES,
+    /** The size is raised without comparing that nobody has claimed an arena since it was looked at. */
+    GROWN_AS_READ,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 

@@ -3,10 +3,12 @@ package io.etcfs.testkit.cluster;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -25,10 +27,16 @@ class GrowthTest {
 
     private TestCluster cluster;
 
+    private final AtomicLong known = new AtomicLong();
+    private TestClient by;
+    private TestClient other;
+    private boolean broken;
+
     @AfterEach
     void stop() {
+        Fault.plant(Set.of());
         cluster.close();
-        assertEquals(List.of(), cluster.stopped);
+        assertEquals(broken, !cluster.stopped.isEmpty(), cluster.stopped::toString);
     }
 
     private static void awaitFree(TestClient by, long leastMib) throws Exception {
@@ -88,10 +96,24 @@ class GrowthTest {
     /** Another node, whose machine does not know of the new size yet, claims the arena at the old end just then: its free count has to stay right. */
     @Test
     void anArenaThatIsClaimedMeanwhileIsLeftToItsOwner() throws Exception {
+        growWhileTheLastArenaIsClaimed();
+        assertTrue(other.freeBlocks() < 24 * 256, "not grown while the owner's machine does not know");
+        known.set(30L * MIB);
+        awaitFree(by, 29);
+    }
+
+    @Test
+    void toGrowItAllTheSameIsSeen() throws Exception {
+        Fault.plant(Set.of(Fault.GROWN_AS_READ));
+        broken = true;
+        growWhileTheLastArenaIsClaimed();
+    }
+
+    private void growWhileTheLastArenaIsClaimed() throws Exception {
         cluster = new TestCluster(24L * MIB, (long) MOST_MIB * MIB);
         HookedStore way = new HookedStore(cluster.store);
         TestClient a = new TestClient(cluster.start("n1", way));
-        AtomicLong known = new AtomicLong(24L * MIB);
+        known.set(24L * MIB);
         TestClient b = new TestClient(cluster.start("n2", cluster.store, new ForwardingDevice(cluster.device) {
             @Override
             public long sizeBytes() {
@@ -115,8 +137,7 @@ class GrowthTest {
         cluster.device.grow(30L * MIB);
         assertTrue(claimed.await(20, TimeUnit.SECONDS));
         Thread.sleep(2_500);
-        assertTrue(b.freeBlocks() < 24 * 256, "not grown while the owner's machine does not know");
-        known.set(30L * MIB);
-        awaitFree(a, 29);
+        by = a;
+        other = b;
     }
 }

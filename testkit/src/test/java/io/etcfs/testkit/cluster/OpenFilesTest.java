@@ -2,11 +2,13 @@ package io.etcfs.testkit.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.fs.MustWait;
 import io.etcfs.core.record.Keys;
@@ -30,6 +32,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class OpenFilesTest {
     private static final long SECOND = 1_000_000_000L;
+    private static final long LOOKED_UP_MS = 1_000;
     private static final int O_RDWR = 2;
     private static final Keys KEYS = new Keys(TestCluster.NAME);
 
@@ -232,5 +235,37 @@ class OpenFilesTest {
     void readBeforeItIsMissed() throws Exception {
         Fault.plant(Set.of(Fault.OPENED_READ_EARLY));
         assertEquals(false, aPinOfTheProcessBeforeGoes());
+    }
+
+    /** n1 knows a file that n2 has open and removes, and opens it by its number then: as who looked it up before does. */
+    private Errno openedWithoutName() throws Exception {
+        long ino = looked();
+        // Else it is pinned with the token, as n1 may be about to open it.
+        Thread.sleep(LOOKED_UP_MS);
+        ClusterNode n2 = cluster.node(1);
+        n2.lookup(call(), 1, "f".getBytes(StandardCharsets.UTF_8));
+        long kept = n2.open(call(), ino, O_RDWR, false).handle();
+        b.unlink("/f");
+        n2.sync(5 * SECOND);
+        assertTrue(there(KEYS.inode(1, ino)), "freed while it is open elsewhere");
+        try {
+            n1.release(call(), ino, n1.open(call(), ino, O_RDWR, false).handle());
+            return null;
+        } catch (FsException e) {
+            return e.errno();
+        } finally {
+            n2.release(call(), ino, kept);
+        }
+    }
+
+    @Test
+    void aFileWithoutANameIsNotOpenedByWhoHasItNotOpen() throws Exception {
+        assertEquals(Errno.ESTALE, openedWithoutName());
+    }
+
+    @Test
+    void itIsOpenedIfTheNameIsNotLookedAt() throws Exception {
+        Fault.plant(Set.of(Fault.OPENED_WITHOUT_NAME));
+        assertNull(openedWithoutName());
     }
 }

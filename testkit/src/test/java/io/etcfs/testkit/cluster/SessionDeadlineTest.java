@@ -140,12 +140,12 @@ class SessionDeadlineTest {
                 yield expected;
             }
             case BATCH -> {
+                // One operation, so that all its blocks are in one batch.
                 cutDuring(() -> {
-                    by.write("/f", 0, block('i'), 0);
-                    by.write("/f", 2 * BLOCK, block('k'), 0);
+                    by.write("/f", 0, blocks('i', 'j', 'k'), 0);
                     by.fsync("/f");
                 });
-                yield blocks('i', 'b', 'k');
+                yield blocks('i', 'j', 'k');
             }
             case READ -> {
                 cutDuring(() -> assertArrayEquals(blocks('a', 'b', 'c'), by.read("/f")));
