@@ -17,6 +17,7 @@ import io.etcfs.core.store.TxnResult;
 import io.etcfs.core.store.Watch;
 import io.etcfs.core.store.WatchListener;
 import io.etcfs.etcd.wire.CompactionRequest;
+import io.etcfs.etcd.wire.DefragmentRequest;
 import io.etcfs.etcd.wire.KVGrpc;
 import io.etcfs.etcd.wire.LeaseGrantRequest;
 import io.etcfs.etcd.wire.LeaseGrantResponse;
@@ -25,11 +26,13 @@ import io.etcfs.etcd.wire.LeaseKeepAliveRequest;
 import io.etcfs.etcd.wire.LeaseKeepAliveResponse;
 import io.etcfs.etcd.wire.LeaseRevokeRequest;
 import io.etcfs.etcd.wire.MaintenanceGrpc;
+import io.etcfs.etcd.wire.MoveLeaderRequest;
 import io.etcfs.etcd.wire.RangeResponse;
 import io.etcfs.etcd.wire.StatusRequest;
 import io.etcfs.etcd.wire.StatusResponse;
 import io.etcfs.etcd.wire.TxnRequest;
 import io.etcfs.etcd.wire.TxnResponse;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status;
 import java.util.ArrayList;
 import java.util.List;
@@ -292,12 +295,12 @@ public final class EtcdStore implements MetadataStore {
             String endpoint = unary.member().toString();
             if (silent.contains(unary) || unary.answer() == null) {
                 String error = silent.contains(unary) ? "no answer in time" : Asking.brief(unary.failure());
-                told.add(new StoreStatus.Member(endpoint, null, 0, false, error));
+                told.add(StoreStatus.Member.silent(endpoint, error));
                 continue;
             }
             StatusResponse answer = unary.answer();
             long memberId = answer.getHeader().getMemberId();
-            told.add(new StoreStatus.Member(endpoint, answer.getVersion(), memberId, memberId == answer.getLeader(), null));
+            told.add(new StoreStatus.Member(endpoint, answer.getVersion(), memberId, memberId == answer.getLeader(), answer.getDbSize(), answer.getDbSizeInUse(), null));
             revision = Math.max(revision, answer.getHeader().getRevision());
             // Each member lists the alarms of all.
             noSpace |= answer.getErrorsList().stream().anyMatch(error -> error.contains("alarm:NOSPACE"));
@@ -309,6 +312,45 @@ public final class EtcdStore implements MetadataStore {
             throw new StoreUnavailableException("no etcd member tells its status: " + told.getFirst().endpoint() + ": " + told.getFirst().error());
         }
         return new StoreStatus(fullest.getHeader().getClusterId(), revision, fullest.getDbSize(), fullest.getDbSizeInUse(), fullest.getDbSizeQuota(), noSpace, List.copyOf(told));
+    }
+
+    @Override
+    public void defragment(String endpoint, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        askOneMember(endpoint, MaintenanceGrpc.getDefragmentMethod(), DefragmentRequest.getDefaultInstance(), timeoutNs);
+    }
+
+    @Override
+    public void moveLeader(String leaderEndpoint, long toMemberId, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        askOneMember(leaderEndpoint, MaintenanceGrpc.getMoveLeaderMethod(), MoveLeaderRequest.newBuilder().setTargetID(toMemberId).build(), timeoutNs);
+    }
+
+    /** What only one member can do, asked once. */
+    private <Q, R> void askOneMember(String endpoint, MethodDescriptor<Q, R> method, Q request, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        long untilNs = System.nanoTime() + timeoutNs;
+        login.ensure(asking, timeoutNs);
+        Member member = members.all().stream().filter(m -> m.toString().equals(endpoint)).findFirst().orElseThrow(() -> new IllegalArgumentException("no endpoint " + endpoint));
+        member.connect();
+        CompletableFuture<Unary<Q, R>> ended = new CompletableFuture<>();
+        Unary<Q, R> unary = Unary.send(member, method, request, clock.nowNs(), ended::complete);
+        try {
+            ended.get(untilNs - System.nanoTime(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException e) {
+            unary.cancel();
+            throw new StoreUnavailableException("etcd " + member + " did not answer " + method.getBareMethodName() + " in time");
+        } catch (InterruptedException e) {
+            unary.cancel();
+            Thread.currentThread().interrupt();
+            throw new StoreUnavailableException("interrupted", e);
+        } catch (ExecutionException e) {
+            throw new IllegalStateException(e);
+        }
+        if (unary.answer() == null) {
+            StoreRejectedException refused = Refusal.of(unary.failure());
+            if (refused != null) {
+                throw refused;
+            }
+            throw new StoreUnavailableException("etcd " + member + ": " + Asking.brief(unary.failure()));
+        }
     }
 
     private static double used(StatusResponse status) {

@@ -46,9 +46,9 @@ class EtcdOptionsTest {
         assertEquals(new EtcdVersion(3, 6, 0), EtcdVersion.parse("3.6.0-rc.1"));
         assertThrows(IllegalArgumentException.class, () -> EtcdVersion.parse("3.6"));
         StoreStatus status = new StoreStatus(1, 1, 0, 0, 0, false, List.of(
-            new StoreStatus.Member("a:1", "3.5.12", 1, false, null),
-            new StoreStatus.Member("b:1", "3.6.1", 2, true, null),
-            new StoreStatus.Member("c:1", null, 0, false, "no answer in time")));
+            new StoreStatus.Member("a:1", "3.5.12", 1, false, 0, 0, null),
+            new StoreStatus.Member("b:1", "3.6.1", 2, true, 0, 0, null),
+            new StoreStatus.Member("c:1", null, 0, false, 0, 0, "no answer in time")));
         assertEquals(List.of("etcd member a:1 is version 3.5.12, at least 3.5.13 is needed"), EtcdVersion.MINIMUM.complaints(status));
         assertThrows(IllegalStateException.class, () -> EtcdVersion.requireAtLeast(3, 5, 13, status));
         EtcdVersion.requireAtLeast(3, 5, 12, status);

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.store.Key;
@@ -87,6 +88,22 @@ class FailoverTest {
         } finally {
             servers.restart(preferred);
         }
+    }
+
+    /** The lead goes to the member that is named, and each member can be defragmented, also the one that does not lead any more. */
+    @Test
+    void theLeaderIsMovedAndEachMemberIsDefragmented() throws Exception {
+        StoreStatus before = store.status(5 * SECOND_NS);
+        StoreStatus.Member leader = before.members().stream().filter(StoreStatus.Member::leader).findFirst().orElseThrow();
+        StoreStatus.Member next = before.members().stream().filter(member -> !member.leader()).findFirst().orElseThrow();
+        store.moveLeader(leader.endpoint(), next.memberId(), 5 * SECOND_NS);
+        for (StoreStatus.Member member : before.members()) {
+            store.defragment(member.endpoint(), 10 * SECOND_NS);
+        }
+        StoreStatus after = store.status(5 * SECOND_NS);
+        assertEquals(List.of(next.memberId()), after.members().stream().filter(StoreStatus.Member::leader).map(StoreStatus.Member::memberId).toList());
+        assertEquals("start", new String(store.range(KEY, null, 0, false, 0, 5 * SECOND_NS).only().value()));
+        assertThrows(StoreUnavailableException.class, () -> store.moveLeader(leader.endpoint(), next.memberId(), SECOND_NS));
     }
 
     @Test

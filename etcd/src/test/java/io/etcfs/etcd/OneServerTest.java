@@ -14,6 +14,7 @@ import io.etcfs.core.store.Key;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.Watch;
@@ -78,6 +79,31 @@ class OneServerTest {
         }
     }
 
+    /** The file does not shrink by itself. */
+    @Test
+    void aMemberThatWasDefragmentedHasAFileOfWhatIsInUse() throws Exception {
+        try (EtcdServers servers = EtcdServers.start(1); EtcdStore store = TestStores.open(servers)) {
+            for (int i = 0; i < 16; i++) {
+                assertInstanceOf(Outcome.Committed.class, store.commit(new Txn(List.of(), List.of(Op.put(KEY, new byte[1 << 20])), List.of()), 5 * SECOND_NS));
+            }
+            store.compact(store.status(5 * SECOND_NS).revision(), 5 * SECOND_NS);
+            long endNs = System.nanoTime() + 20 * SECOND_NS;
+            StoreStatus.Member grown;
+            do {
+                // Pages that were freed count as free from the next write on.
+                store.revokeLease(store.grantLease(1, 5 * SECOND_NS).leaseId(), 5 * SECOND_NS);
+                grown = store.status(5 * SECOND_NS).members().getFirst();
+                assertTrue(System.nanoTime() < endNs, grown.toString());
+            } while (grown.dbInUseBytes() > 4 << 20);
+            assertTrue(grown.dbSizeBytes() >= 16 << 20, grown.toString());
+            store.defragment(grown.endpoint(), 20 * SECOND_NS);
+            StoreStatus.Member small = store.status(5 * SECOND_NS).members().getFirst();
+            assertTrue(small.dbSizeBytes() < 6 << 20, small.toString());
+            assertEquals(1 << 20, store.range(KEY, null, 0, false, 0, 5 * SECOND_NS).only().value().length);
+            assertThrows(StoreUnavailableException.class, () -> store.moveLeader(small.endpoint(), 12345, 5 * SECOND_NS));
+        }
+    }
+
     @Test
     void logsInAgainWhenTheTokenIsNoLongerGood(@TempDir Path directory) throws Exception {
         Path passwordFile = Files.writeString(directory.resolve("password"), "s3cret\n");
@@ -97,6 +123,8 @@ class OneServerTest {
                 servers.etcdctl("user", "grant-role", "node", "node");
                 servers.etcdctl("auth", "enable");
                 assertInstanceOf(Outcome.Committed.class, store.commit(TestStores.put("one", "login"), 5 * SECOND_NS));
+                // That is for administrators only.
+                assertThrows(StoreRejectedException.class, () -> store.defragment(servers.endpoints().getFirst(), 5 * SECOND_NS));
                 long lease = store.grantLease(20, 5 * SECOND_NS).leaseId();
                 TimeUnit.MILLISECONDS.sleep(2_500);
                 assertInstanceOf(Outcome.Committed.class, store.commit(TestStores.put("one", "again"), 5 * SECOND_NS));

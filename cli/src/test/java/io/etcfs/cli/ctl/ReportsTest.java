@@ -34,8 +34,8 @@ class ReportsTest {
     /** Five arenas and a half. */
     private static final Super SUPER = Super.newBuilder().setName("fs").setFormatVersion(1).setBlockSize(4096).setArenaSize(16 * MIB).setDeviceSize(88 * MIB).setEtcdClusterId(0xabcL)
             .setFilesystemUuid(ByteString.copyFrom(new byte[16])).setCreatedAtNs(1_500_000_000L).build();
-    private static final StoreStatus.Member LEADER = new StoreStatus.Member("a:2379", "3.6.16", 0x11, true, null);
-    private static final StoreStatus.Member DEAD = new StoreStatus.Member("b:2379", null, 0, false, "refused");
+    private static final StoreStatus.Member LEADER = new StoreStatus.Member("a:2379", "3.6.16", 0x11, true, 0, 0, null);
+    private static final StoreStatus.Member DEAD = new StoreStatus.Member("b:2379", null, 0, false, 0, 0, "refused");
 
     private static KeyValue record(Key key, MessageLite value) {
         return new KeyValue(key, value.toByteArray(), 100, 200, 1, 0x77);
@@ -95,7 +95,7 @@ class ReportsTest {
         assertProblem("defragment", etcd(85, 5, 100, LEADER), List.of());
         assertProblem("--quota-backend-bytes", etcd(85, 80, 100, LEADER), List.of());
         assertProblem("alarm disarm", new StoreStatus(0xabcL, 500, 100, 80, 100, true, List.of(LEADER)), List.of());
-        assertProblem("none of the etcd members", etcd(10, 5, 100, new StoreStatus.Member("a:2379", "3.6.16", 1, false, null)), List.of());
+        assertProblem("none of the etcd members", etcd(10, 5, 100, new StoreStatus.Member("a:2379", "3.6.16", 1, false, 0, 0, null)), List.of());
         assertProblem("was made in etcd cluster abc, this is 1", new StoreStatus(1, 5, 10, 5, 100, false, List.of(LEADER)), List.of());
         assertProblem("n3 has no session", etcd(10, 5, 100, LEADER), List.of(record(KEYS.membership("n3"), Membership.getDefaultInstance())));
         assertProblem("n3 is gone", etcd(10, 5, 100, LEADER), List.of(record(KEYS.batch("n3"), BatchMarker.getDefaultInstance())));

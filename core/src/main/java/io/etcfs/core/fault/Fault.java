@@ -163,6 +163,8 @@ public enum Fault {
     SET_GROUP_ID_ALWAYS_GOES,
     /** The size is raised without comparing that nobody has claimed an arena since it was looked at. */
     GROWN_AS_READ,
+    /** Members of etcd whose files have grown stay so. */
+    ETCD_NOT_DEFRAGMENTED,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 

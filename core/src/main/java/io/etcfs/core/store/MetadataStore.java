@@ -38,6 +38,21 @@ public interface MetadataStore extends AutoCloseable {
 
     StoreStatus status(long timeoutNs) throws StoreUnavailableException;
 
+    /**
+     * Gives one member's free pages back to its filesystem. That member carries nothing out meanwhile. Sent once; where there is no answer in time it may still go on.
+     *
+     * @param endpoint one of {@link StoreStatus#members()}
+     * @throws StoreRejectedException this user may not
+     */
+    void defragment(String endpoint, long timeoutNs) throws StoreUnavailableException, StoreRejectedException;
+
+    /**
+     * Asks the leader to let another member lead. Sent once; where there is no answer in time it may still happen.
+     *
+     * @throws StoreRejectedException this user may not
+     */
+    void moveLeader(String leaderEndpoint, long toMemberId, long timeoutNs) throws StoreUnavailableException, StoreRejectedException;
+
     @Override
     void close();
 }

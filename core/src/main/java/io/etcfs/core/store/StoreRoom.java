@@ -14,7 +14,7 @@ public enum StoreRoom {
     /** What etcd has where it does not say (before 3.6) and was not told otherwise. */
     private static final long DEFAULT_QUOTA = 2L << 30;
     /** Kept free of the file's growth: free pages are used again, but only where enough of them lie in a row. */
-    private static final long RESERVE_BYTES = 8L << 20;
+    private static final long RESERVE_BYTES = 64L << 20;
 
     public static StoreRoom of(StoreStatus status) {
         if (status.noSpaceAlarm()) {

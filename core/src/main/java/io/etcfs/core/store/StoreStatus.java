@@ -11,6 +11,10 @@ import java.util.List;
  * @param members     all that were asked
  */
 public record StoreStatus(long clusterId, long revision, long dbSizeBytes, long dbInUseBytes, long quotaBytes, boolean noSpaceAlarm, List<Member> members) {
-    /** {@code error} is null for a member that answered; the other fields are then its own. */
-    public record Member(String endpoint, String version, long memberId, boolean leader, String error) {}
+    /** {@code error} is null for a member that answered; the other fields are then its own. Each member's database grows and is defragmented by itself. */
+    public record Member(String endpoint, String version, long memberId, boolean leader, long dbSizeBytes, long dbInUseBytes, String error) {
+        public static Member silent(String endpoint, String error) {
+            return new Member(endpoint, null, 0, false, 0, 0, error);
+        }
+    }
 }

@@ -26,8 +26,8 @@ class StoreRoomTest {
     void theFileHasGrownToItsQuotaThoughFewRecordsAreInIt() {
         assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(60, 1, 64, false)));
         assertEquals(StoreRoom.LITTLE, StoreRoom.of(status(61, 1, 64, false)));
-        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(2039, 1, 2048, false)));
-        assertEquals(StoreRoom.LITTLE, StoreRoom.of(status(2040, 1, 2048, false)));
+        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(1983, 1, 2048, false)));
+        assertEquals(StoreRoom.LITTLE, StoreRoom.of(status(1984, 1, 2048, false)));
         assertTrue(StoreRoom.worthDefragmenting(status(2040, 1, 2048, false)));
         assertFalse(StoreRoom.worthDefragmenting(status(2040, 1500, 2048, false)));
     }

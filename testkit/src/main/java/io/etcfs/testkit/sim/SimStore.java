@@ -129,6 +129,22 @@ final class SimStore implements MetadataStore {
     }
 
     @Override
+    public void defragment(String endpoint, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        need(() -> {
+            shared.defragment(endpoint, timeoutNs);
+            return true;
+        }, timeoutNs);
+    }
+
+    @Override
+    public void moveLeader(String leaderEndpoint, long toMemberId, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        need(() -> {
+            shared.moveLeader(leaderEndpoint, toMemberId, timeoutNs);
+            return true;
+        }, timeoutNs);
+    }
+
+    @Override
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
         try {
             return need(() -> shared.status(timeoutNs), timeoutNs);

@@ -99,6 +99,16 @@ public final class FaultyStore implements MetadataStore {
     }
 
     @Override
+    public void defragment(String endpoint, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        shared.defragment(endpoint, timeoutNs);
+    }
+
+    @Override
+    public void moveLeader(String leaderEndpoint, long toMemberId, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        shared.moveLeader(leaderEndpoint, toMemberId, timeoutNs);
+    }
+
+    @Override
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
         mayFail(faults.failsOther(), timeoutNs);
         return shared.status(timeoutNs);

@@ -53,6 +53,7 @@ public final class MemoryStore implements MetadataStore {
 
     private static final long CLUSTER_ID = 0xe7cf5;
     private static final long FIRST_LEASE_ID = 0x1000;
+    private static final String ENDPOINT = "memory";
     private static final String NO_SPACE = "etcdserver: mvcc: database space exceeded";
 
     private static final class Lease {
@@ -216,9 +217,33 @@ public final class MemoryStore implements MetadataStore {
         lock.lock();
         try {
             return new StoreStatus(CLUSTER_ID, keys.revision(), dbSizeBytes, dbInUseBytes, settings.quotaBytes, noSpaceAlarm,
-                List.of(new StoreStatus.Member("memory", "3.6.16", 1, true, null)));
+                List.of(new StoreStatus.Member(ENDPOINT, "3.6.16", 1, true, dbSizeBytes, dbInUseBytes, null)));
         } finally {
             lock.unlock();
+        }
+    }
+
+    @Override
+    public void defragment(String endpoint, long timeoutNs) {
+        lock.lock();
+        try {
+            requireMember(endpoint);
+            dbSizeBytes = dbInUseBytes;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** There is no other one. */
+    @Override
+    public void moveLeader(String leaderEndpoint, long toMemberId, long timeoutNs) throws StoreUnavailableException {
+        requireMember(leaderEndpoint);
+        throw new StoreUnavailableException("etcdserver: bad leader transferee");
+    }
+
+    private static void requireMember(String endpoint) {
+        if (!endpoint.equals(ENDPOINT)) {
+            throw new IllegalArgumentException("no endpoint " + endpoint);
         }
     }
 

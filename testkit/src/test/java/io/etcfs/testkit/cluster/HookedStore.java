@@ -89,6 +89,18 @@ final class HookedStore implements MetadataStore {
     }
 
     @Override
+    public void defragment(String endpoint, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        reach();
+        shared.defragment(endpoint, timeoutNs);
+    }
+
+    @Override
+    public void moveLeader(String leaderEndpoint, long toMemberId, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        reach();
+        shared.moveLeader(leaderEndpoint, toMemberId, timeoutNs);
+    }
+
+    @Override
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
         reach();
         return shared.status(timeoutNs);

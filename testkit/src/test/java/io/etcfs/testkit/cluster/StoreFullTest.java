@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.Errno;
@@ -17,6 +18,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** etcd has little room, or none: the rows "etcd nearly full" and "etcd full" of the table "Operation and error" in docs/SEMANTICS.md. */
 @Timeout(60)
@@ -31,6 +34,7 @@ class StoreFullTest {
     private ClusterNode n1;
     private ClusterNode n2;
     private EachOperation each;
+    private int probes;
 
     @BeforeEach
     void start() throws Exception {
@@ -60,9 +64,9 @@ class StoreFullTest {
     /** A name after the other is tried until one is refused, or is not refused any more. */
     private void untilRefused(boolean refused) throws Exception {
         long end = System.nanoTime() + 10 * SECOND;
-        for (int i = 0; ; i++) {
+        while (true) {
             try {
-                n1.forget(n1.mknod(call(), 1, EachOperation.bytes("probe-" + refused + i), 0100600, 0, 0).ino(), 1);
+                n1.forget(n1.mknod(call(), 1, EachOperation.bytes("probe-" + ++probes), 0100600, 0, 0).ino(), 1);
                 if (!refused) {
                     return;
                 }
@@ -98,6 +102,34 @@ class StoreFullTest {
             if (!name.equals("rename with whiteout") && !name.equals("link")) {
                 each.all().get(name).run(call());
             }
+        }
+    }
+
+    /** The file has grown and little of it is in use: it is made smaller, before something is refused and after. */
+    @ParameterizedTest
+    @ValueSource(ints = {92, 99})
+    void aFileThatHasGrownIsDefragmented(int percent) throws Exception {
+        etcd.database(QUOTA / 100 * percent, QUOTA / 64, false);
+        long end = System.nanoTime() + 10 * SECOND;
+        while (etcd.status(SECOND).dbSizeBytes() != QUOTA / 64) {
+            assertTrue(System.nanoTime() < end, "the file stays as it is");
+            Thread.sleep(20);
+        }
+        untilRefused(false);
+    }
+
+    /** Without that it is never over, whatever is removed. */
+    @Test
+    void withoutDefragmentationThatIsSeen() throws Exception {
+        Fault.plant(Set.of(Fault.ETCD_NOT_DEFRAGMENTED));
+        try {
+            etcd.database(QUOTA / 100 * 99, QUOTA / 64, false);
+            untilRefused(true);
+            Thread.sleep(3000);
+            untilRefused(true);
+            assertEquals(QUOTA / 100 * 99, etcd.status(SECOND).dbSizeBytes());
+        } finally {
+            Fault.plant(Set.of());
         }
     }
 
