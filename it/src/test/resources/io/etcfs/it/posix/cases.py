@@ -2,7 +2,7 @@
 # directory to the runner. OURS: false on the local filesystem that is the measure.
 RESULT, OURS = ARGS[0], ARGS[1] == 'ours'
 AT_FDCWD, NOREPLACE, EXCHANGE, WHITEOUT = -100, 1, 2, 4
-KEEP_SIZE, PUNCH, COLLAPSE, ZERO = 1, 2, 8, 16
+KEEP_SIZE, PUNCH, COLLAPSE, ZERO, INSERT, UNSHARE = 1, 2, 8, 16, 32, 64
 libc.renameat2.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
 libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
 libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
@@ -572,6 +572,21 @@ def case_times_of_a_file(a, b):
         moves(True, True, 'ftruncate to the same size', lambda: os.ftruncate(fd, 3))
         moves(False, False, 'fsync', lambda: os.fsync(fd))
         moves(False, False, 'empty write', lambda: os.write(fd, b''))
+        m = mmap.mmap(fd, 3)
+        moves(False, False, 'a look at a mapping', lambda: m[0])
+
+        def through_a_mapping():
+            m[1:2] = b'm'
+            m.flush()
+        moves(True, True, 'a mapping and msync', through_a_mapping)
+        m.close()
+        make(a + '/from', b'bytes of another file')
+        with opened(a + '/from', os.O_RDONLY) as source:
+            source_times = times(b + '/from')
+            moves(True, True, 'copy_file_range', lambda: os.copy_file_range(source, fd, 5, 0, 0))
+            os.lseek(fd, 0, os.SEEK_SET)
+            moves(True, True, 'sendfile', lambda: os.sendfile(fd, source, 3, 5))
+            eq(times(b + '/from'), source_times, 'what was copied')
         moves(True, True, 'fallocate', lambda: fallocate(fd, 0, 0, 8192))
     moves(False, True, 'chmod', lambda: os.chmod(a + '/f', 0o600))
     moves(False, True, 'link', lambda: os.link(a + '/f', a + '/g'))
@@ -1172,7 +1187,12 @@ def case_fallocate(a, b):
         fails(errno.EINVAL, fallocate, fd, 0, 0, 0)
         fails(errno.EINVAL, fallocate, fd, 0, -1, 10)
         if OURS:
-            fails(errno.EOPNOTSUPP, fallocate, fd, COLLAPSE, 0, 4096)
+            # The kernel asks no FUSE filesystem for these.
+            before = os.stat(a + '/f')
+            for unknown in COLLAPSE, INSERT, UNSHARE, UNSHARE | KEEP_SIZE:
+                fails(errno.EOPNOTSUPP, fallocate, fd, unknown, 0, 4096)
+            s = os.stat(a + '/f')
+            eq((s.st_size, s.st_blocks, s.st_mtime_ns, s.st_ctime_ns), (before.st_size, before.st_blocks, before.st_mtime_ns, before.st_ctime_ns))
     with opened(b + '/f', os.O_RDONLY) as fd:
         fails(errno.EBADF, fallocate, fd, 0, 0, 10)
 
@@ -1190,6 +1210,26 @@ def case_direct_io(a, b):
         eq(m2[4090:4098], b'buffered', 'direct after buffered')
         m3 = mmap.mmap(-1, 4096)
         eq(os.preadv(fd, [m3], 65536), 0)
+        # Any multiple of 512 bytes, in the file and in memory; of any other number local filesystems know nothing, and ours does.
+        model = bytearray(get(b + '/f'))
+        memory = memoryview(m)
+        for at, n, where in [(512, 512, 512), (1536, 1024, 1024), (4096 - 512, 1024, 512), (65536 - 512, 4096, 1536), (131072 - 1536, 9 * 512, 512), (65536 + 4608, 512, 0)]:
+            data = random.randbytes(n)
+            m[where:where + n] = data
+            eq(os.pwritev(fd, [memory[where:where + n]], at), n, at)
+            model.extend(bytes(max(0, at + n - len(model))))
+            model[at:at + n] = data
+            check(get(b + '/f') == model, 'direct at', at)
+            with opened(b + '/f', os.O_RDONLY | os.O_DIRECT) as other:
+                start = at - 512
+                eq(os.preadv(other, [memory[512:512 + 2560]], start), min(2560, len(model) - start))
+                eq(m[512:512 + min(2560, len(model) - start)], bytes(model[start:start + 2560]), 'read directly at', start)
+        memory.release()
+        if OURS:
+            os.pwrite(fd, b'odd', 777)
+            model[777:780] = b'odd'
+            eq(os.pread(fd, 5, 776), bytes(model[776:781]))
+            check(get(b + '/f') == model, 'direct at any offset')
 
 
 def case_mapped_pages_and_calls_see_each_other(a, b):
