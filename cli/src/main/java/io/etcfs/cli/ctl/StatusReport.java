@@ -13,6 +13,7 @@ import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.Defragmentation;
 import io.etcfs.core.store.StoreRoom;
 import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
@@ -100,7 +101,7 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
         if (status.clusterId() != superblock.getEtcdClusterId()) {
             problems.add("the filesystem was made in etcd cluster " + Long.toHexString(superblock.getEtcdClusterId()) + ", this is " + Long.toHexString(status.clusterId()));
         }
-        String remedy = StoreRoom.worthDefragmenting(status) ? "defragment it" : "raise --quota-backend-bytes, or remove files";
+        String remedy = Defragmentation.remedy(status);
         if (StoreRoom.of(status) == StoreRoom.NONE) {
             problems.add("etcd is full and takes no changes (alarm NOSPACE): " + remedy + ", then disarm it: etcdctl alarm disarm");
         } else if (status.quotaBytes() > 0 && status.dbSizeBytes() >= status.quotaBytes() / 10 * 8) {

@@ -19,14 +19,16 @@ final class StoreUpkeep {
     private static final long STATUS_NS = 5 * SECOND_NS;
     private static final long COMPACT_NS = 30 * SECOND_NS;
     /** Where etcd has little room: what can go of its history goes soon. */
-    private static final long COMPACT_SOON_NS = 2 * SECOND_NS;
+    private static final long COMPACT_SOON_NS = SECOND_NS;
+    /** Such a one can be filled between two looks. */
+    private static final long SMALL_BYTES = 1L << 30;
     /** How often it is said again that etcd has no room. */
     private static final long SAY_AGAIN_NS = 60 * SECOND_NS;
     private static final long REQUEST_NS = 3 * SECOND_NS;
     /** A member that takes longer goes on, but is not waited for. */
     private static final long DEFRAGMENT_NS = 60 * SECOND_NS;
     /** Between two times at one member: it stands still meanwhile. */
-    private static final long DEFRAGMENT_AGAIN_NS = 10 * SECOND_NS;
+    private static final long DEFRAGMENT_AGAIN_NS = 3 * SECOND_NS;
     private static final System.Logger LOG = System.getLogger(StoreUpkeep.class.getName());
 
     private final Node node;
@@ -62,7 +64,7 @@ final class StoreUpkeep {
     }
 
     private void watchSize(StoreStatus status) {
-        halfFull = status.dbSizeBytes() >= StoreRoom.quota(status) / 2;
+        halfFull = status.dbSizeBytes() >= StoreRoom.quota(status) / 2 || StoreRoom.quota(status) <= SMALL_BYTES;
         StoreRoom now = StoreRoom.of(status);
         if (now != room || now != StoreRoom.ENOUGH && node.monitor().nowNs() >= saidNs + SAY_AGAIN_NS) {
             saidNs = node.monitor().nowNs();
@@ -80,12 +82,10 @@ final class StoreUpkeep {
 
     private static void say(StoreRoom room, StoreStatus status) {
         String sizes = status.dbSizeBytes() + " of " + StoreRoom.quota(status) + " bytes, " + status.dbInUseBytes() + " of them in use";
-        String remedy = !StoreRoom.worthDefragmenting(status) ? "remove files, or raise its --quota-backend-bytes"
-                : Defragmentation.next(status) instanceof Defragmentation.LeftToOperator ? "defragment its members one after the other (etcdctl defrag)"
-                : "nothing, its members are being defragmented (else: etcdctl defrag)";
+        String remedy = Defragmentation.remedy(status);
         switch (room) {
             case ENOUGH -> LOG.log(System.Logger.Level.INFO, "etcd has room again: {0}", sizes);
-            case LITTLE -> LOG.log(System.Logger.Level.WARNING, "etcd is nearly full ({0}): new files, blocks and attributes are refused with ENOSPC, all else goes on. To be done: {1}", sizes, remedy);
+            case LITTLE -> LOG.log(System.Logger.Level.WARNING, "etcd is nearly full ({0}): new files, blocks and attributes are refused with ENOSPC, all else goes on. What helps: {1}", sizes, remedy);
             case NONE -> LOG.log(System.Logger.Level.ERROR, "etcd is full ({0}) and refuses every change, also those that remove something (alarm NOSPACE): nothing is published any more, "
                     + "and what changes something fails with ENOSPC. To be done: {1}, then etcdctl alarm disarm", sizes, remedy);
         }

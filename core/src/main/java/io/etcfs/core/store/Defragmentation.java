@@ -13,6 +13,8 @@ public final class Defragmentation {
     /** Who talks to a follower waits for it or goes elsewhere: within the time that a request has. */
     static final long FOLLOWER_MAX_BYTES = 1L << 30;
 
+    private static final String BY_HAND = "defragment its members one after the other (etcdctl defrag)";
+
     private Defragmentation() {}
 
     /** What to do next. */
@@ -50,8 +52,22 @@ public final class Defragmentation {
         return answered.stream().filter(m -> !m.leader()).findFirst().<Step>map(to -> new MoveLeader(first, to)).orElse(new LeftToOperator(first));
     }
 
-    /** Before anything is refused for its size, and only where it gains a fifth of the quota. */
+    /** What makes room in an etcd that has little, for whoever looks after it. */
+    public static String remedy(StoreStatus status) {
+        if (!StoreRoom.worthDefragmenting(status) && next(status) instanceof Nothing) {
+            return "remove files, or raise its --quota-backend-bytes";
+        }
+        return switch (next(status)) {
+            case LeftToOperator left -> BY_HAND;
+            case Nothing nothing when status.noSpaceAlarm() -> BY_HAND;
+            case Nothing nothing -> "a node defragments its members once they have 85 % of it";
+            case Defragment due -> "a node defragments its members (if it does not: etcdctl defrag)";
+            case MoveLeader due -> "a node defragments its members (if it does not: etcdctl defrag)";
+        };
+    }
+
+    /** Before anything is refused for its size, and only where it gains an eighth of the quota. */
     private static boolean grown(StoreStatus.Member member, long quota) {
-        return member.dbSizeBytes() >= quota / 10 * 9 && member.dbInUseBytes() < quota / 10 * 7;
+        return member.dbSizeBytes() >= quota / 20 * 17 && member.dbSizeBytes() - member.dbInUseBytes() >= quota / 8;
     }
 }

@@ -2,6 +2,7 @@ package io.etcfs.core.store;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.store.Defragmentation.Defragment;
 import io.etcfs.core.store.Defragmentation.LeftToOperator;
@@ -23,10 +24,10 @@ class DefragmentationTest {
 
     @Test
     void onlyAFileThatHasGrownAndWouldBecomeMuchSmaller() {
-        assertEquals(new Nothing(), next(64, false, member("a", true, 56, 1)));
-        assertInstanceOf(Defragment.class, next(64, false, member("a", true, 58, 1)));
-        assertInstanceOf(Defragment.class, next(64, false, member("a", true, 58, 44)));
-        assertEquals(new Nothing(), next(64, false, member("a", true, 60, 45)));
+        assertEquals(new Nothing(), next(64, false, member("a", true, 54, 1)));
+        assertInstanceOf(Defragment.class, next(64, false, member("a", true, 55, 1)));
+        assertInstanceOf(Defragment.class, next(64, false, member("a", true, 58, 50)));
+        assertEquals(new Nothing(), next(64, false, member("a", true, 58, 51)));
     }
 
     @Test
@@ -47,6 +48,20 @@ class DefragmentationTest {
         assertEquals(new LeftToOperator(leader), next(2048, false, leader));
         assertInstanceOf(LeftToOperator.class, next(8192, false, member("a", false, 8000, 1025), member("b", true, 2000, 1025)));
         assertInstanceOf(LeftToOperator.class, next(8192, false, member("a", true, 8000, 1025), done));
+    }
+
+    @Test
+    void whoLooksAfterItIsToldWhatHelps() {
+        assertTrue(remedy(64, false, member("a", true, 60, 55)).contains("--quota-backend-bytes"));
+        assertTrue(remedy(64, false, member("a", true, 60, 10)).startsWith("a node defragments"));
+        assertTrue(remedy(64, false, member("a", true, 54, 10)).startsWith("a node defragments"));
+        assertTrue(remedy(64, true, member("a", true, 54, 10)).contains("etcdctl defrag"));
+        assertTrue(remedy(64, true, member("a", true, 64, 10)).contains("etcdctl defrag"));
+        assertTrue(remedy(2048, false, member("a", true, 2040, 100)).startsWith("defragment its members"));
+    }
+
+    private static String remedy(long quotaMib, boolean alarm, StoreStatus.Member member) {
+        return Defragmentation.remedy(new StoreStatus(1, 1, member.dbSizeBytes(), member.dbInUseBytes(), quotaMib * MIB, alarm, List.of(member)));
     }
 
     /** Nor is one taken away from a cluster that lacks one already, or from one that somebody has to disarm anyway. */

@@ -16,9 +16,13 @@ class StoreRoomTest {
 
     @Test
     void itIsFullOfRecords() {
-        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(50, 50, 64, false)));
-        assertEquals(StoreRoom.LITTLE, StoreRoom.of(status(52, 45, 64, false)));
-        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(52, 44, 64, false)));
+        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(1638, 1638, 2048, false)));
+        assertEquals(StoreRoom.LITTLE, StoreRoom.of(status(1639, 1434, 2048, false)));
+        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(1639, 1433, 2048, false)));
+        // Less of a small one: what removing needs on the way does not become less with the quota.
+        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(38, 38, 64, false)));
+        assertEquals(StoreRoom.LITTLE, StoreRoom.of(status(39, 33, 64, false)));
+        assertEquals(StoreRoom.ENOUGH, StoreRoom.of(status(39, 31, 64, false)));
     }
 
     /** Then the file does not have to grow any more, but does where free pages do not lie in a row. */

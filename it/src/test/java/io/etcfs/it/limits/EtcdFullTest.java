@@ -15,6 +15,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.MethodOrderer;
@@ -89,7 +91,7 @@ class EtcdFullTest {
             crew.start();
             grow();
             run(1, "grown", "room");
-            assertTrue(size() < QUOTA / 10 * 9, () -> "the file has " + size() + " bytes");
+            assertTrue(size() < QUOTA / 20 * 17, () -> "the file has " + size() + " bytes");
             logged(cluster.logOf(1).contains("defragmenting it took") ? 1 : 2, "defragmenting it took");
             Files.createFile(cluster.scratch().resolve("stop-holding"));
             assertTrue(holder.awaitEnd(Duration.ofSeconds(20)));
@@ -115,11 +117,17 @@ class EtcdFullTest {
 
     /** Others put into the last twentieth of the quota, without reaching it, and remove it again. */
     private static void grow() throws Exception {
-        Path value = Files.write(cluster.scratch().resolve("value"), new byte[400_000]);
-        for (int i = 0; size() < QUOTA / 100 * 96; i++) {
-            assertTrue(i < 300, () -> "the file has only " + size() + " bytes");
-            DevCluster.Result put = cluster.tryEtcdctl(value, "put", "somebody-else/" + i);
+        Path puts = cluster.scratch().resolve("puts");
+        String value = "v".repeat(60_000);
+        long size = size();
+        for (int i = 0; size < QUOTA / 1000 * 955; i++) {
+            long before = size;
+            assertTrue(i < 300, () -> "the file has only " + before + " bytes");
+            String number = "somebody-else/" + i + "-";
+            Files.writeString(puts, "\n" + IntStream.range(0, size < QUOTA / 10 * 9 ? 10 : 1).mapToObj(n -> "put " + number + n + " " + value + "\n").collect(Collectors.joining()) + "\n\n");
+            DevCluster.Result put = cluster.tryEtcdctl(puts, "txn");
             assertEquals(0, put.code(), put::toString);
+            size = size();
         }
         logged(1, "etcd is nearly full");
         run(1, "grown", "refused");

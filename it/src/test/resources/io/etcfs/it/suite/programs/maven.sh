@@ -6,7 +6,12 @@ copy() { # DIRECTORY
   (cd "$PROJECT" && tar --exclude=target -cf - pom.xml */pom.xml core/src) | tar -C "$1" -xf -
 }
 build() { # DIRECTORY LOG
-  mvn -B -o -Dstyle.color=never -f "$1/pom.xml" -pl core -Dmaven.test.skip=true package >"$2" 2>&1 </dev/null || { tail -n 30 "$2" >&2; return 1; }
+  local code=0
+  mvn -B -o -Dstyle.color=never -f "$1/pom.xml" -pl core -Dmaven.test.skip=true package >"$2" 2>&1 </dev/null || code=$?
+  # Maven's word, and its exit code, which must agree.
+  if [ $code -eq 0 ] && grep -q 'BUILD SUCCESS' "$2"; then return 0; fi
+  { echo "exit code $code"; tail -n 30 "$2"; } >&2
+  return 1
 }
 classes() { # DIRECTORY
   (cd "$1/core/target/classes" && find . -type f -print0 | sort -z | xargs -0 sha256sum)
@@ -34,3 +39,6 @@ printf '\n// Changed on the other node.\n' >>"$changed"
 build "$ONE/a" "$SCRATCH/maven-again"
 grep -q 'Recompiling the module because of' maven-again || fail "not compiled again: $(grep -i compil maven-again)"
 classes "$OTHER/a" >maven-found && same_files "classes after the change" maven-expected maven-found
+printf 'no Java\n' >>"$changed"
+if build "$OTHER/a" "$SCRATCH/maven-broken" 2>/dev/null; then fail "what is no Java is built"; fi
+grep -q 'COMPILATION ERROR' maven-broken || fail "not refused for its source: $(tail -n 5 maven-broken)"
