@@ -104,7 +104,7 @@ record StatusReport(Health health, List<String> problems, Filesystem filesystem,
         String remedy = Defragmentation.remedy(status);
         if (StoreRoom.of(status) == StoreRoom.NONE) {
             problems.add("etcd is full and takes no changes (alarm NOSPACE): " + remedy + ", then disarm it: etcdctl alarm disarm");
-        } else if (status.quotaBytes() > 0 && status.dbSizeBytes() >= status.quotaBytes() / 10 * 8) {
+        } else if (StoreRoom.of(status) == StoreRoom.LITTLE || status.quotaBytes() > 0 && status.dbSizeBytes() >= status.quotaBytes() / 10 * 8) {
             problems.add("etcd's database has " + status.dbSizeBytes() + " of " + status.quotaBytes() + " bytes: " + remedy);
         }
         for (Node node : nodes) {

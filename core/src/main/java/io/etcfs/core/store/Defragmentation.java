@@ -8,8 +8,8 @@ import java.util.List;
  * reaches that with little in it, and no removal would make room again. One member at a time, the leader last, and none while another one does not answer.
  */
 public final class Defragmentation {
-    /** For as long as it takes (10 to 20 ms a MiB on a slow machine) the leader carries nothing out and answers no keep-alive: that must be short against the time that a session lives. */
-    static final long LEADER_MAX_BYTES = 64L << 20;
+    /** For as long as it takes (10 to 20 ms a MiB on a busy machine, 100 on one that is overloaded) the leader carries nothing out and answers no keep-alive: that must be short against the time that a session lives. */
+    static final long LEADER_MAX_BYTES = 32L << 20;
     /** Who talks to a follower waits for it or goes elsewhere: within the time that a request has. */
     static final long FOLLOWER_MAX_BYTES = 1L << 30;
 
@@ -66,8 +66,8 @@ public final class Defragmentation {
         };
     }
 
-    /** Before anything is refused for its size, and only where it gains an eighth of the quota. */
+    /** Before anything is refused for its size, and only where it gains a quarter of the quota. */
     private static boolean grown(StoreStatus.Member member, long quota) {
-        return member.dbSizeBytes() >= quota / 20 * 17 && member.dbSizeBytes() - member.dbInUseBytes() >= quota / 8;
+        return member.dbSizeBytes() >= quota / 20 * 17 && member.dbSizeBytes() - member.dbInUseBytes() >= quota / 4;
     }
 }

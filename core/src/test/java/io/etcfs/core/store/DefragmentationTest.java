@@ -26,8 +26,8 @@ class DefragmentationTest {
     void onlyAFileThatHasGrownAndWouldBecomeMuchSmaller() {
         assertEquals(new Nothing(), next(64, false, member("a", true, 54, 1)));
         assertInstanceOf(Defragment.class, next(64, false, member("a", true, 55, 1)));
-        assertInstanceOf(Defragment.class, next(64, false, member("a", true, 58, 50)));
-        assertEquals(new Nothing(), next(64, false, member("a", true, 58, 51)));
+        assertInstanceOf(Defragment.class, next(128, false, member("a", false, 116, 84), member("b", true, 10, 10)));
+        assertEquals(new Nothing(), next(128, false, member("a", false, 116, 85), member("b", true, 10, 10)));
     }
 
     @Test

@@ -15,8 +15,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.stream.Collectors;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.MethodOrderer;
@@ -80,7 +78,6 @@ class EtcdFullTest {
         assertEquals(0, cluster.tryEtcfsctl("fsck").code());
     }
 
-    /** Others fill it: nothing goes through any more, whatever it is. What the log asks for helps, and nothing that was acknowledged is lost. */
     /** Little is in it, but its file has grown, which is what the quota counts: it is made smaller, without anybody's help, and who had locks and files open keeps them. */
     @Test
     @Order(2)
@@ -117,18 +114,7 @@ class EtcdFullTest {
 
     /** Others put into the last twentieth of the quota, without reaching it, and remove it again. */
     private static void grow() throws Exception {
-        Path puts = cluster.scratch().resolve("puts");
-        String value = "v".repeat(60_000);
-        long size = size();
-        for (int i = 0; size < QUOTA / 1000 * 955; i++) {
-            long before = size;
-            assertTrue(i < 300, () -> "the file has only " + before + " bytes");
-            String number = "somebody-else/" + i + "-";
-            Files.writeString(puts, "\n" + IntStream.range(0, size < QUOTA / 10 * 9 ? 10 : 1).mapToObj(n -> "put " + number + n + " " + value + "\n").collect(Collectors.joining()) + "\n\n");
-            DevCluster.Result put = cluster.tryEtcdctl(puts, "txn");
-            assertEquals(0, put.code(), put::toString);
-            size = size();
-        }
+        Crew.run(cluster, LIMIT, "etcd-grow", program(), cluster.mount(1).resolve("grown"), cluster.mount(2).resolve("grown"), "grow", cluster.etcdEndpoint(), QUOTA / 1000 * 955);
         logged(1, "etcd is nearly full");
         run(1, "grown", "refused");
         cluster.etcdctl("del", "--prefix", "somebody-else/");
@@ -145,6 +131,7 @@ class EtcdFullTest {
         assertTrue(compacted.code() == 0 || compacted.error().contains("has been compacted"), compacted::toString);
     }
 
+    /** Others fill it: nothing goes through any more, whatever it is. What the log asks for helps, and nothing that was acknowledged is lost. */
     @Test
     @Order(3)
     void anAlarmIsSaidAndLeftAsTheLogSays() throws Exception {

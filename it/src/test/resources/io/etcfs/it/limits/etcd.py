@@ -62,6 +62,30 @@ elif what == 'little':
     os.removexattr(HERE + '/fill/0', 'user.fill')
     fd = os.open(HERE + '/file', os.O_RDWR)
     os.fsync(fd)
+elif what == 'grow':
+    # Somebody else's records, until the file has so many bytes.
+    import base64, http.client, json, urllib.parse
+    at = urllib.parse.urlsplit(ARGS[1])
+
+    def ask(path, request):
+        c = http.client.HTTPConnection(at.hostname, at.port)
+        c.request('POST', '/v3/' + path, json.dumps(request))
+        answer = json.loads(c.getresponse().read())
+        c.close()
+        tick()
+        return answer
+    n = 0
+    while True:
+        size = int(ask('maintenance/status', {})['dbSize'])
+        if size >= int(ARGS[2]):
+            break
+        check(n < 3000, 'the file has only', size)
+        several = 10 if size < int(ARGS[2]) * 0.9 else 1
+        puts = [{'requestPut': {'key': base64.b64encode(b'somebody-else/%d' % (n + i)).decode(), 'value': base64.b64encode(b'v' * 60_000).decode()}} for i in range(several)]
+        check(ask('kv/txn', {'success': puts}).get('succeeded'), 'refused at', size)
+        n += several
+        # It counts what it has written, ten times a second.
+        time.sleep(0.15)
 elif what == 'refused':
     end = time.monotonic() + SECONDS
     while refused(lambda: os.close(os.open(HERE + '/probe%f' % time.monotonic(), os.O_CREAT | os.O_EXCL | os.O_WRONLY)), errno.ENOSPC) == 0:
