@@ -35,6 +35,8 @@ public final class MountCommand implements Callable<Integer> {
     private static final Pattern SIZE = Pattern.compile("([0-9]{1,12})([KMGkmg]?)");
     private static final long MIN_CACHE_BYTES = 16L << 20;
     private static final long MAX_CACHE_BYTES = 64L << 30;
+    private static final int MIN_HANG_LIMIT_S = 5;
+    private static final int MAX_HANG_LIMIT_S = 86_400;
 
     @Parameters(index = "0", paramLabel = "NAME", description = "Name of the filesystem, as given to etcfs mkfs.")
     private String name;
@@ -69,6 +71,10 @@ public final class MountCommand implements Callable<Integer> {
             + "at least 16M. The heap is made for it: 256M and twice that. Default: 1/64 of the machine's memory, from 64M to 512M.")
     private String cacheSize;
 
+    @Option(names = "--hang-limit", paramLabel = "SECONDS", defaultValue = "60", description = "Cut the mount off when its daemon has given no sign of life for that long (it was stopped, or hangs): "
+            + "calls in it then fail with ENOTCONN in place of waiting for ever. From 5 to 86400; 0: never. Default: ${DEFAULT-VALUE}.")
+    private int hangLimitS;
+
     @Option(names = "--pid-file", paramLabel = "FILE", description = "Where to write the daemon's process id.")
     private String pidFile;
 
@@ -96,12 +102,15 @@ public final class MountCommand implements Callable<Integer> {
         if (!noFencer && !SharedDevice.canFence(device)) {
             throw new Refusal(ExitCode.USAGE, "nodes that vanish can't be cut off from " + device + ": give --no-fencer to mount it all the same; write epochs keep what others have from being overwritten");
         }
+        if (hangLimitS != 0 && (hangLimitS < MIN_HANG_LIMIT_S || hangLimitS > MAX_HANG_LIMIT_S)) {
+            throw new Refusal(ExitCode.USAGE, "--hang-limit " + hangLimitS + " is neither 0 nor a number of seconds from " + MIN_HANG_LIMIT_S + " to " + MAX_HANG_LIMIT_S);
+        }
         Level level = Log.levelOf(logLevel).orElseThrow(() -> new Refusal(ExitCode.USAGE, "--log-level '" + logLevel + "' is none of error, warn, info, debug, trace"));
         Transport wanted = Arrays.stream(Transport.values()).filter(t -> t.name().toLowerCase(Locale.ROOT).equals(transport)).findFirst()
                 .orElseThrow(() -> new Refusal(ExitCode.USAGE, "--transport '" + transport + "' is none of auto, dev, uring"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
         return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.ofDevice(device), !noFencer, nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
-                log, level, cacheBytes(cacheSize), background);
+                log, level, cacheBytes(cacheSize), hangLimitS, background);
     }
 
     private static long cacheBytes(String size) throws Refusal {

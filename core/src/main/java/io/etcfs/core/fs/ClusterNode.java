@@ -248,6 +248,11 @@ public final class ClusterNode implements Operations {
         }
     }
 
+    /** Returns if the node's state can be looked at: whoever keeps the monitor for ever keeps every request. */
+    public void pulse() {
+        node.monitor().with(() -> node.session().live());
+    }
+
     public NodeStatus status() {
         return node.monitor().with(() -> {
             Tokens.Counters t = node.tokens().counters();

@@ -24,10 +24,15 @@ final class FuseControl {
         }
     }
 
+    /** Whoever writes to it ends the connection. Open, it is bound to that connection, whoever has the number later. */
+    static Path abortFile(int connectionNumber) {
+        return Path.of(ROOT, Integer.toString(connectionNumber), "abort");
+    }
+
     /** Ends the connection. That there is none is no error. */
     static void abort(int connectionNumber) throws IOException {
         prepare();
-        String file = ROOT + "/" + connectionNumber + "/abort";
+        String file = abortFile(connectionNumber).toString();
         if (!Files.exists(Path.of(file))) {
             return;
         }

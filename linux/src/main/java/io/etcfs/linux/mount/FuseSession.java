@@ -125,6 +125,24 @@ public final class FuseSession implements AutoCloseable {
         return mount.minor();
     }
 
+    /** What ends the connection when it is written to, for another process. To be opened while the mount has not ended, as {@link #hasEnded} says afterwards. */
+    public Path abortFile() throws IOException {
+        FuseControl.prepare();
+        return FuseControl.abortFile(mount.minor());
+    }
+
+    /** It was unmounted and no file is open, or it was aborted: from then on another mount can have its connection number. */
+    public boolean hasEnded() {
+        if (!connection.acquire()) {
+            return true;
+        }
+        try {
+            return connection.isBroken();
+        } finally {
+            connection.release();
+        }
+    }
+
     /** Absolute, without symbolic links. */
     public Path mountPoint() {
         return mountPoint;

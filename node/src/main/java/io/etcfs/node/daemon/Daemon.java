@@ -36,6 +36,7 @@ import io.etcfs.node.host.Refusal;
 import io.etcfs.node.host.RunDirectory;
 import io.etcfs.node.json.Json;
 import io.etcfs.node.log.Log;
+import io.etcfs.node.supervisor.Supervisor;
 import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
@@ -88,6 +89,7 @@ public final class Daemon {
     private volatile Log log;
     private volatile ClusterNode node;
     private volatile FuseSession session;
+    private volatile Supervisor supervisor;
     private volatile boolean serving;
 
     private Daemon(Options options, String version) {
@@ -132,6 +134,7 @@ public final class Daemon {
         });
         openControl(undo);
         mount(undo, mountPoint);
+        supervise(undo);
         writePidFile(undo);
         serving = true;
         LOG.log(Level.INFO, "mounted filesystem=" + options.filesystem() + " node=" + options.node() + " directory=" + mountPoint + " device=" + options.device()
@@ -301,6 +304,26 @@ public final class Daemon {
         }
     }
 
+    private void supervise(Undo undo) {
+        if (options.hangLimitS() == 0) {
+            return;
+        }
+        FuseSession mounted = session;
+        supervisor = new Supervisor(clock, System.getenv(Supervisor.LIB_VARIABLE), options.hangLimitS(), mounted.mountPoint(), options.logFile(), new Supervisor.Mount() {
+            @Override
+            public Path abortFile() throws IOException {
+                return mounted.abortFile();
+            }
+
+            @Override
+            public boolean hasEnded() {
+                return mounted.hasEnded();
+            }
+        }, node::pulse);
+        supervisor.start();
+        undo.add("ending the supervisor", supervisor::close);
+    }
+
     private void writePidFile(Undo undo) throws Refusal {
         if (options.pidFile() == null) {
             return;
@@ -316,6 +339,9 @@ public final class Daemon {
     private int serve() throws InterruptedException {
         FuseSession.Ending ending = session.awaitUnmounted();
         serving = false;
+        if (supervisor != null) {
+            supervisor.close();
+        }
         LOG.log(Level.INFO, "mount ended how=" + ending.name().toLowerCase(Locale.ROOT));
         try {
             node.sync(LEAVE_TIMEOUT_NS);
@@ -342,7 +368,7 @@ public final class Daemon {
     }
 
     private record Status(String filesystem, String node, String directory, String device, long pid, String version, boolean serving, String transport, Object cluster,
-            Object kernel, Memory memory) {}
+            Object kernel, Supervisor.Status supervisor, Memory memory) {}
 
     /** The Java heap: with garbage, taken from the system, and at most. */
     private record Memory(long heapUsedBytes, long heapCommittedBytes, long heapMaxBytes) {
@@ -359,7 +385,7 @@ public final class Daemon {
     private Status status() {
         FuseSession mounted = session;
         return new Status(options.filesystem(), options.node(), (mounted == null ? options.mountPoint() : mounted.mountPoint()).toString(), options.device(),
-                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics(), Memory.now());
+                ProcessHandle.current().pid(), version, serving, transport(), node.status(), mounted == null ? null : mounted.statistics(), supervisor == null ? null : supervisor.status(), Memory.now());
     }
 
     private String sync(String argument) throws ControlException {

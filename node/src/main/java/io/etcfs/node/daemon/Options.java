@@ -16,7 +16,8 @@ import java.util.logging.Level;
  * @param pidFile    to be written once the mount serves and removed at the end, or null
  * @param logFile    null: standard error
  * @param cacheBytes about how much of the heap may be taken by names, inodes and extents that are not in use; 0: what the heap allows
+ * @param hangLimitS how long the daemon may give no sign of life before its mount is cut off; 0: for ever
  * @param background who started the daemon waits for a report on standard output and then goes
  */
 public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, String device, boolean fenced, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
-        long cacheBytes, boolean background) {}
+        long cacheBytes, int hangLimitS, boolean background) {}
