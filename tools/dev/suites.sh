@@ -80,6 +80,26 @@ build_pjd() { # SOURCES DIRECTORY
     cc -O1 "${PJD_DEFINES[@]}" -I"$part/include" -o "$part/pjdfstest" "$1/pjdfstest.c" >&2 && mv "$part" "$2"
 }
 
+# --- an EC2 to test against -------------------------------------------------------------------------------------------
+
+MOTO_VERSION=5.2.5
+
+# Exports ETCFS_MOTO. Without a network the tests that need it are skipped.
+need_moto() {
+  local root=$CACHE/moto-$MOTO_VERSION
+  need_commands python3:python3
+  mkdir -p "$CACHE"
+  (
+    flock 8
+    if [ -e "$root/complete" ]; then exit 0; fi
+    say "installing moto $MOTO_VERSION once, into $root"
+    rm -rf "$root"
+    { python3 -m venv "$root" 2>/dev/null || { install_packages python3-venv && python3 -m venv "$root"; }; } >&2 &&
+      "$root/bin/pip" install -q "moto[server]==$MOTO_VERSION" >&2 </dev/null 8>&- && touch "$root/complete"
+  ) 8>"$CACHE/.moto-lock" || { say "no moto: tests against EC2's API are skipped"; return 0; }
+  export ETCFS_MOTO=$root/bin/moto_server
+}
+
 # --- crates and Go ----------------------------------------------------------------------------------------------------
 
 can_build_posixtest() {

@@ -67,6 +67,7 @@ test_modules() { # TIER MAVEN_ARGS...
   # The store's own tests run against a real etcd, too.
   need_etcd
   export ETCFS_ETCD=$ETCD
+  case $tier in all|unit) need_moto ;; esac
   if [ "$tier" != unit ] && [ "$tier" != sim ]; then
     need_root
     case $tier in

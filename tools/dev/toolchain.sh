@@ -74,7 +74,7 @@ build() {
     say "building"
     started=$(mktemp "$ROOT/cli/target/stamp.XXXXXX")
     rm -f "$AOT_CACHE"
-    run_maven -q -pl cli -am -Dmaven.test.skip=true package >&2 8>&- || { rm -f "$started"; exit 1; }
+    run_maven -q -pl cli,aws -am -Dmaven.test.skip=true package >&2 8>&- || { rm -f "$started"; exit 1; }
     [ -x "$DIST/bin/etcfs" ] && [ -x "$DIST/bin/etcfsctl" ] ||
       { rm -f "$started"; say "the build made no $DIST/bin/etcfs and etcfsctl"; exit 1; }
     train 8>&-

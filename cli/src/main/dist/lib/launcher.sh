@@ -31,6 +31,14 @@ class_path() {
   printf '%s\n' "${path#:}"
 }
 
+# A part of lib that only some commands need: at the end, so that the cache below stays good for what comes before.
+add_to_class_path() { # DIRECTORY IN lib
+  local LC_ALL=C jar
+  for jar in "$HOME_DIR/lib/$1"/*.jar; do
+    if [ -e "$jar" ]; then CLASSPATH+=:$jar; fi
+  done
+}
+
 CLASSPATH=$(class_path)
 export CLASSPATH
 

@@ -12,6 +12,7 @@ import io.etcfs.linux.call.ErrorNumbers;
 import io.etcfs.linux.call.LinuxException;
 import io.etcfs.linux.iscsi.IscsiAddress;
 import io.etcfs.node.daemon.EtcdConnection;
+import io.etcfs.node.daemon.FencerChoice;
 import io.etcfs.node.daemon.SharedDevice;
 import io.etcfs.node.host.DeviceUse;
 import io.etcfs.node.host.Refusal;
@@ -72,7 +73,7 @@ public final class MkfsCommand implements Callable<Integer> {
                 DeviceUse.requireDevice(Path.of(named), 1);
                 requireUnused(Path.of(named));
             }
-            SharedDevice shared = SharedDevice.open(named, "mkfs", false, MkfsCommand::gone, 1);
+            SharedDevice shared = SharedDevice.open(named, "mkfs", FencerChoice.NONE, MkfsCommand::gone, 1);
             try (BlockDevice opened = shared.device()) {
                 Optional<String> signature = force || !isPath ? Optional.empty() : Blkid.find(Path.of(named));
                 if (signature.isPresent()) {

@@ -5,6 +5,7 @@ import io.etcfs.cli.Version;
 import io.etcfs.core.record.Keys;
 import io.etcfs.linux.mount.Transport;
 import io.etcfs.node.daemon.Daemon;
+import io.etcfs.node.daemon.FencerChoice;
 import io.etcfs.node.daemon.Options;
 import io.etcfs.node.daemon.SharedDevice;
 import io.etcfs.node.host.ExitCode;
@@ -59,9 +60,16 @@ public final class MountCommand implements Callable<Integer> {
     @Option(names = "--background", hidden = true, description = "Report to the launcher on standard output.")
     private boolean background;
 
-    @Option(names = "--no-fencer", description = "Nodes that vanish are not cut off from the device. Required where they can't be, which is everywhere but on an iscsi:// device: their space stays theirs until they are back or declared dead. "
-            + "The same on all nodes.")
+    @Option(names = "--fencer", paramLabel = "KIND", defaultValue = "auto", description = "How a node that vanished is cut off from the device, before what it owned is given to others: pr (persistent reservations), ebs (EC2 "
+            + "detaches the volume from its instance by force), none (not at all: its space stays its own until it is back or declared dead), auto (pr on an iscsi:// device; elsewhere it has to be said). "
+            + "The same on all nodes. Default: ${DEFAULT-VALUE}.")
+    private String fencer;
+
+    @Option(names = "--no-fencer", description = "The same as --fencer none.")
     private boolean noFencer;
+
+    @Option(names = "--ebs-volume", paramLabel = "VOLUME", description = "With --fencer ebs, where the device does not tell it: the volume, as vol-0123456789abcdef0.")
+    private String ebsVolume;
 
     @Option(names = "--transport", paramLabel = "TRANSPORT", defaultValue = "auto", description = "How requests come from the kernel: dev (/dev/fuse), uring (FUSE over io_uring), "
             + "or auto, which is uring where the kernel offers it. Linux 6.14 or newer offers it while /sys/module/fuse/parameters/enable_uring is Y. Default: ${DEFAULT-VALUE}.")
@@ -99,9 +107,10 @@ public final class MountCommand implements Callable<Integer> {
         String nodeName = node == null ? hostName() : node;
         requireName("--node", nodeName, Keys::requireNodeName);
         SharedDevice.requireName(device, ExitCode.USAGE);
-        if (!noFencer && !SharedDevice.canFence(device)) {
-            throw new Refusal(ExitCode.USAGE, "nodes that vanish can't be cut off from " + device + ": give --no-fencer to mount it all the same; write epochs keep what others have from being overwritten");
+        if (noFencer && !fencer.equals("auto") && !fencer.equals("none")) {
+            throw new Refusal(ExitCode.USAGE, "--no-fencer and --fencer " + fencer + ": give one of them");
         }
+        FencerChoice choice = FencerChoice.of(noFencer ? "none" : fencer, device, ebsVolume, ExitCode.USAGE);
         if (hangLimitS != 0 && (hangLimitS < MIN_HANG_LIMIT_S || hangLimitS > MAX_HANG_LIMIT_S)) {
             throw new Refusal(ExitCode.USAGE, "--hang-limit " + hangLimitS + " is neither 0 nor a number of seconds from " + MIN_HANG_LIMIT_S + " to " + MAX_HANG_LIMIT_S);
         }
@@ -109,7 +118,7 @@ public final class MountCommand implements Callable<Integer> {
         Transport wanted = Arrays.stream(Transport.values()).filter(t -> t.name().toLowerCase(Locale.ROOT).equals(transport)).findFirst()
                 .orElseThrow(() -> new Refusal(ExitCode.USAGE, "--transport '" + transport + "' is none of auto, dev, uring"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
-        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.ofDevice(device), !noFencer, nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
+        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.ofDevice(device), choice, nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
                 log, level, cacheBytes(cacheSize), hangLimitS, background);
     }
 

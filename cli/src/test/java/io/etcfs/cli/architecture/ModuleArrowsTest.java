@@ -45,6 +45,12 @@ class ModuleArrowsTest {
                 .resideInAnyPackage("io.etcfs.fuse..", "io.etcfs.linux..", "io.etcfs.node..", "io.etcfs.cli..").check(product);
     }
 
+    /** It is found by its service, where it is there. */
+    @Test
+    void nobodyUsesTheSdkOfAProvider() {
+        noClasses().should().dependOnClassesThat().resideInAnyPackage("io.etcfs.aws..", "software.amazon..").check(product);
+    }
+
     @Test
     void nobodyUsesNodeButCli() {
         noClasses().that().resideOutsideOfPackages("io.etcfs.node..", "io.etcfs.cli..").should().dependOnClassesThat().resideInAnyPackage("io.etcfs.node..", "io.etcfs.cli..").check(product);

@@ -73,6 +73,23 @@ class LauncherTest {
         }
     }
 
+    /** What the AWS SDK needs is loaded where it is asked for, after everything else: a cache is good for a class path that goes on. */
+    @Test
+    void theSdkComesLastAndOnlyForThoseWhoWantIt() throws Exception {
+        Files.createFile(home.resolve("lib/b.jar"));
+        Files.createDirectory(home.resolve("lib/aws"));
+        Files.createFile(home.resolve("lib/aws/a.jar"));
+        String daemon = home.resolve("bin/etcfs").toString();
+        Map<String, String> environment = Map.of("ETCFS_JAVA", echo());
+        String base = "CLASSPATH=" + home.resolve("lib/b.jar");
+        for (String[] with : new String[][] {{"--fencer", "ebs"}, {"--fencer=ebs"}}) {
+            assertEquals(base + ":" + home.resolve("lib/aws/a.jar"), run(environment, Stream.concat(Stream.of(daemon, "mount", "a", "/mnt", "--foreground"), Stream.of(with)).toArray(String[]::new)).out.lines().toList().getLast());
+        }
+        for (String[] without : new String[][] {{}, {"--fencer", "pr"}, {"--node", "ebs"}, {"--no-fencer"}}) {
+            assertEquals(base, run(environment, Stream.concat(Stream.of(daemon, "mount", "a", "/mnt", "--foreground"), Stream.of(without)).toArray(String[]::new)).out.lines().toList().getLast());
+        }
+    }
+
     @Test
     void takesTheCacheIfThereIsOneAndDoesNotTrainFromIt() throws Exception {
         String daemon = home.resolve("bin/etcfs").toString();

@@ -363,7 +363,7 @@ public final class FenceController {
         }
         String[] saw = {""};
         Fence.Result result = fence.carryOut(found, (intent, claim) -> {
-            Severing severed = sever(new Fencer.Vanished(node, found.pending().createRevision(), found.admitted(), intent.getInstanceId()), claim);
+            Severing severed = sever(new Fencer.Vanished(node, found.pending().createRevision(), found.admitted(), found.machines()), claim);
             saw[0] = severed.saw();
             return severed;
         });

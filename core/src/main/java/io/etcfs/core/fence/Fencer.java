@@ -18,9 +18,9 @@ public interface Fencer {
      *
      * @param before     a revision: all sessions of the node are meant whose keys were created before it, whether anybody has heard of them or not
      * @param registered all of them that may have been admitted, if the fencer {@link #registers}
-     * @param instance   the machine's name at its provider, empty if not known
+     * @param machines   on which those ran, as their {@link Fencer#machine} said
      */
-    record Vanished(String node, long before, List<Long> registered, String instance) {}
+    record Vanished(String node, long before, List<Long> registered, List<String> machines) {}
 
     /** Of this node, asked in etcd. */
     interface Standing {
@@ -49,6 +49,20 @@ public interface Fencer {
      */
     default void admit(long session, List<Long> older, boolean quiet, Standing standing) throws DeviceException {
         throw new UnsupportedOperationException();
+    }
+
+    /**
+     * The same, for a fencer that severs machines.
+     *
+     * @param machines on which the older sessions ran, as {@link #machine} said there
+     */
+    default void admit(long session, List<Long> older, List<String> machines, boolean quiet, Standing standing) throws DeviceException {
+        admit(session, older, quiet, standing);
+    }
+
+    /** The machine that this node runs on, as whoever severs it has to know it; empty if that need not be known. Recorded with its sessions. */
+    default String machine() {
+        return "";
     }
 
     /** For a cluster that has no way to sever anybody: it confirms nothing. */

@@ -64,8 +64,17 @@ record NodeRecords(String node, KeyValue generation, KeyValue membership, KeyVal
 
     /** The sessions that the device may accept writes of. All before the intent that was read with them. */
     List<Long> admitted() {
+        return registration().getSessionsList();
+    }
+
+    /** On which those may run. */
+    List<String> machines() {
+        return registration().getMachinesList();
+    }
+
+    private Registered registration() {
         try {
-            return registered == null ? List.of() : Registered.parseFrom(registered.value()).getSessionsList();
+            return registered == null ? Registered.getDefaultInstance() : Registered.parseFrom(registered.value());
         } catch (InvalidProtocolBufferException e) {
             throw new IllegalArgumentException("damaged record " + registered.key());
         }

@@ -25,6 +25,7 @@ import java.util.List;
 final class Admission {
     private static final long REQUEST_NS = 400_000_000L;
     private static final int TRIES = 4;
+    private static final int EPERM = 1;
 
     private final MetadataStore store;
     private final Keys keys;
@@ -42,7 +43,7 @@ final class Admission {
 
     /** What {@link #admit} has to know and the transaction that puts the session reads. */
     List<Op> reads() {
-        return fencer.registers() ? List.of(Op.get(keys.registered(node))) : List.of();
+        return List.of(Op.get(keys.registered(node)));
     }
 
     /**
@@ -54,6 +55,10 @@ final class Admission {
      */
     void admit(long session, KeyValue found, Compare sameGeneration, Runnable keep) throws StoreUnavailableException, StoreRejectedException, DeviceException {
         if (!fencer.registers()) {
+            // Whoever cuts machines off goes by this record, and it would name another one than that of this session.
+            if (!registered(found).getMachinesList().isEmpty()) {
+                throw new DeviceException(EPERM, "it was mounted with a fencer that cuts machines off before: give the same --fencer");
+            }
             return;
         }
         List<Compare> standing = List.of(Compare.createRevision(keys.session(node), session), sameGeneration);
@@ -61,21 +66,24 @@ final class Admission {
         List<Long> older = before.getSessionsList().stream().filter(s -> s != session).toList();
         List<Long> all = new ArrayList<>(older);
         all.add(session);
-        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(all)))) {
+        List<String> machines = new ArrayList<>(before.getMachinesList());
+        List<String> own = fencer.machine().isEmpty() ? List.of() : List.of(fencer.machine());
+        own.stream().filter(m -> !machines.contains(m)).forEach(machines::add);
+        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(all, machines)))) {
             throw new StoreUnavailableException("the session is gone before the device accepts it");
         }
         keep.run();
-        fencer.admit(session, older, admitted || before.getQuiet() || older.isEmpty(), () -> committed(standing, List.of()) || Fault.ADMITTED_THOUGH_ENDED.on());
+        fencer.admit(session, older, before.getMachinesList(), admitted || before.getQuiet() || older.isEmpty(), () -> committed(standing, List.of()) || Fault.ADMITTED_THOUGH_ENDED.on());
         admitted = true;
         if (!Fault.ADMITTED_UNRECORDED.on()) {
             // If it does not get through, the next session asks for more than it had to.
-            store.commit(new Txn(standing, List.of(record(List.of(session))), List.of()), REQUEST_NS);
+            store.commit(new Txn(standing, List.of(record(List.of(session), own)), List.of()), REQUEST_NS);
         }
     }
 
     /** What a clean departure puts in its last transaction. */
     List<Op> departed(long session) {
-        return fencer.registers() ? List.of(Op.put(keys.registered(node), Registered.newBuilder().addSessions(session).setQuiet(true).build().toByteArray())) : List.of();
+        return fencer.registers() ? List.of(Op.put(keys.registered(node), registered(List.of(session), fencer.machine().isEmpty() ? List.of() : List.of(fencer.machine())).setQuiet(true).build().toByteArray())) : List.of();
     }
 
     private Registered registered(KeyValue found) {
@@ -86,8 +94,12 @@ final class Admission {
         }
     }
 
-    private Op record(List<Long> sessions) {
-        return Op.put(keys.registered(node), Registered.newBuilder().addAllSessions(sessions).build().toByteArray());
+    private Op record(List<Long> sessions, List<String> machines) {
+        return Op.put(keys.registered(node), registered(sessions, machines).build().toByteArray());
+    }
+
+    private static Registered.Builder registered(List<Long> sessions, List<String> machines) {
+        return Registered.newBuilder().addAllSessions(sessions).addAllMachines(machines);
     }
 
     /** Whether it holds, and what is to be put is there. It does no harm to put it twice. */

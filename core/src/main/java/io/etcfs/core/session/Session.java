@@ -244,7 +244,7 @@ public final class Session {
             case Outcome.Committed(TxnResult r) -> {
                 created = r.revision();
                 markerFound = r.ranged(1).only();
-                registeredFound = admission.reads().isEmpty() ? null : r.ranged(3).only();
+                registeredFound = r.ranged(3).only();
             }
             case Outcome.Conflict(TxnResult r) -> {
                 KeyValue gen = r.ranged(1).only();
@@ -262,7 +262,7 @@ public final class Session {
                 }
                 created = read.only().createRevision();
                 markerFound = store.range(keys.batch(node), null, 0, false, 0, REQUEST_NS).only();
-                registeredFound = admission.reads().isEmpty() ? null : store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only();
+                registeredFound = store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only();
             }
         }
         boolean admitted = false;

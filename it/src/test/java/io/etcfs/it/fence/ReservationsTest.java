@@ -113,7 +113,7 @@ class ReservationsTest {
     }
 
     private Severing severTwo() {
-        return fencerOfOne.sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), ""));
+        return fencerOfOne.sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), List.of()));
     }
 
     @Test
@@ -154,7 +154,7 @@ class ReservationsTest {
     void nobodyWritesUnregistered() throws Exception {
         IscsiDevice stranger = device(target.port(), "fs/stranger");
         assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(stranger, 4, 'x')).errno());
-        assertFalse(new ReservationFencer(stranger).sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), "")).confirmed());
+        assertFalse(new ReservationFencer(stranger).sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), List.of())).confirmed());
         write(two, 4, 'b');
     }
 

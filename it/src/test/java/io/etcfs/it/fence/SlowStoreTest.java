@@ -85,7 +85,7 @@ class SlowStoreTest {
             });
             Thread.sleep(500);
             long begin = System.nanoTime();
-            Severing severing = fencer.sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), ""));
+            Severing severing = fencer.sever(new Fencer.Vanished("n2", 0x30, List.of(0x22L), List.of()));
             long tookMs = (System.nanoTime() - begin) / 1_000_000;
             assertTrue(severing.confirmed(), severing.saw());
             assertTrue(tookMs > 1_500, "confirmed after " + tookMs + " ms, while the write was on its way");

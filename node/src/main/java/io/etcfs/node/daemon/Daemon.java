@@ -155,7 +155,7 @@ public final class Daemon {
     }
 
     private SharedDevice openDevice() throws Refusal {
-        return SharedDevice.open(options.device(), options.filesystem() + "/" + options.node(), options.fenced(), () -> stopNow("the device can't be reached any more"), ExitCode.MOUNT_FAILED);
+        return SharedDevice.open(options.device(), options.filesystem() + "/" + options.node(), options.fencer(), () -> stopNow("the device can't be reached any more"), ExitCode.MOUNT_FAILED);
     }
 
     private Label readLabel(BlockDevice device) throws Refusal {
@@ -230,7 +230,7 @@ public final class Daemon {
 
     private ClusterNode startNode(MetadataStore store, SharedDevice shared, Super superblock) throws Refusal, InterruptedException {
         var ports = new ClusterNode.Ports(store, shared.device(), clock, new VirtualTasks(this::uncaught), new SplittableRandom(), shared.fencer());
-        var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
+        var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(shared.fencer().machine()), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
         ClusterNode started = new ClusterNode(ports, settings, superblock);
         started.onStop(this::stopNow);
         started.processes(ProcessStatus::isDying);
@@ -251,11 +251,12 @@ public final class Daemon {
         return options.cacheBytes() > 0 ? options.cacheBytes() : Math.max(MIN_CACHE_BYTES, (Runtime.getRuntime().maxMemory() - BASE_HEAP_BYTES) / 2);
     }
 
-    private Membership membership() throws Refusal {
+    private Membership membership(String machine) throws Refusal {
         try {
             String host = Files.readString(Path.of("/proc/sys/kernel/hostname")).strip();
             return Membership.newBuilder()
                     .setHost(host)
+                    .setInstanceId(machine)
                     .setAddress(addressOf(host))
                     .setBootId(Files.readString(Path.of("/proc/sys/kernel/random/boot_id")).strip())
                     .setSinceNs(clock.realtimeNs())

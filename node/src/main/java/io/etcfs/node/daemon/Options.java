@@ -10,7 +10,7 @@ import java.util.logging.Level;
  * @param filesystem its name
  * @param mountPoint as the user named it
  * @param device     an absolute path, or an iscsi:// address
- * @param fenced     whether nodes that vanish are to be cut off from it
+ * @param fencer     how nodes that vanish are to be cut off from it
  * @param mountFlags MS_* of mount(2)
  * @param transport  how requests come from the kernel
  * @param pidFile    to be written once the mount serves and removed at the end, or null
@@ -19,5 +19,5 @@ import java.util.logging.Level;
  * @param hangLimitS how long the daemon may give no sign of life before its mount is cut off; 0: for ever
  * @param background who started the daemon waits for a report on standard output and then goes
  */
-public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, String device, boolean fenced, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
+public record Options(String filesystem, Path mountPoint, EtcdConnection etcd, String device, FencerChoice fencer, String node, long mountFlags, Transport transport, Path pidFile, Path logFile, Level logLevel,
         long cacheBytes, int hangLimitS, boolean background) {}

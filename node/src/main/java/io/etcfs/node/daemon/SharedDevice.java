@@ -3,6 +3,7 @@ package io.etcfs.node.daemon;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fence.Fencer;
+import io.etcfs.core.fence.FencerService;
 import io.etcfs.linux.call.LinuxException;
 import io.etcfs.linux.device.DirectDevice;
 import io.etcfs.linux.iscsi.IscsiAddress;
@@ -10,7 +11,10 @@ import io.etcfs.linux.iscsi.IscsiDevice;
 import io.etcfs.linux.scsi.ReservationFencer;
 import io.etcfs.node.host.DeviceUse;
 import io.etcfs.node.host.Refusal;
+import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Map;
+import java.util.ServiceLoader;
 
 /**
  * The device, opened by the name that a user gave: a path, or an iscsi:// address.
@@ -18,11 +22,6 @@ import java.nio.file.Path;
  * @param fencer how others are cut off from it
  */
 public record SharedDevice(BlockDevice device, Fencer fencer) {
-    /** Whether others can be cut off from a device of that name. */
-    public static boolean canFence(String name) {
-        return IscsiAddress.isMeant(name);
-    }
-
     /** Checks what can be checked by the name alone. */
     public static void requireName(String name, int exitCode) throws Refusal {
         if (IscsiAddress.isMeant(name)) {
@@ -36,20 +35,40 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
 
     /**
      * @param opener   for a target of the network: who opens it, the same each time
-     * @param fenced   whether others are to be cut off
+     * @param choice   how others are to be cut off
      * @param gone     called when a target can't be reached for too long, and must not return
      * @param exitCode of a refusal
      */
-    public static SharedDevice open(String name, String opener, boolean fenced, Runnable gone, int exitCode) throws Refusal {
+    public static SharedDevice open(String name, String opener, FencerChoice choice, Runnable gone, int exitCode) throws Refusal {
         if (!IscsiAddress.isMeant(name)) {
-            return new SharedDevice(openPath(Path.of(name), exitCode), Fencer.none());
+            Path path = Path.of(name);
+            DirectDevice device = openPath(path, exitCode);
+            return new SharedDevice(device, fencer(path, choice, exitCode));
         }
         IscsiAddress address = address(name, exitCode);
         try {
             IscsiDevice device = IscsiDevice.open(address, opener, gone);
-            return new SharedDevice(device, fenced ? new ReservationFencer(device) : Fencer.none());
+            return new SharedDevice(device, choice.kind() == FencerChoice.Kind.PR ? new ReservationFencer(device) : Fencer.none());
         } catch (DeviceException e) {
             throw new Refusal(exitCode, "cannot open the device (" + e.getMessage() + "): check that the target is there and lets this host in");
+        }
+    }
+
+    private static Fencer fencer(Path device, FencerChoice choice, int exitCode) throws Refusal {
+        return switch (choice.kind()) {
+            case NONE -> Fencer.none();
+            case PR -> throw new Refusal(exitCode, "--fencer pr: not on kernel block devices yet");
+            case EBS -> service("ebs", device, choice.volume() == null ? Map.of() : Map.of("volume", choice.volume()), exitCode);
+        };
+    }
+
+    private static Fencer service(String name, Path device, Map<String, String> settings, int exitCode) throws Refusal {
+        FencerService found = ServiceLoader.load(FencerService.class).stream().map(ServiceLoader.Provider::get).filter(s -> s.name().equals(name)).findFirst()
+                .orElseThrow(() -> new Refusal(exitCode, "--fencer " + name + " is not in this installation: lib/aws is missing"));
+        try {
+            return found.open(device, settings);
+        } catch (IOException e) {
+            throw new Refusal(exitCode, "--fencer " + name + ": " + e.getMessage());
         }
     }
 

@@ -17,6 +17,11 @@ public final class TestFencer implements Fencer {
     /** What is known of a session as it is admitted. */
     public record Admitted(long session, List<Long> older, boolean quiet) {}
 
+    /** On which machines an older session of one that is admitted may run. */
+    public final List<List<String>> machines = new CopyOnWriteArrayList<>();
+    /** That all nodes run on which are started now; empty: nobody cares. */
+    public volatile String machine = "";
+
     /** The device's part of an admission. */
     public interface Device {
         void admit(long session) throws DeviceException;
@@ -45,6 +50,17 @@ public final class TestFencer implements Fencer {
     @Override
     public boolean registers() {
         return registers;
+    }
+
+    @Override
+    public String machine() {
+        return machine;
+    }
+
+    @Override
+    public void admit(long session, List<Long> older, List<String> olderMachines, boolean quiet, Standing standing) throws DeviceException {
+        machines.add(List.copyOf(olderMachines));
+        admit(session, older, quiet, standing);
     }
 
     @Override

@@ -142,6 +142,58 @@ class AdmissionTest {
         assertEquals(session(), third.status().sessionRevision());
     }
 
+    /** Started again on another machine while it may still run on the first: whoever severs it has to know both until the device has cut off the first. */
+    @Test
+    void machinesAreRecordedWithTheirSessions() throws Exception {
+        cluster.fencer.machine = "m1";
+        cluster.start("n1", way);
+        assertEquals(List.of("m1"), registered().getMachinesList());
+        vanish();
+        cluster.fencer.machine = "m2";
+        AtomicBoolean both = new AtomicBoolean();
+        cluster.fencer.device = session -> both.set(registeredHas(session) && machines().equals(List.of("m1", "m2")));
+        ClusterNode second = cluster.start("n1");
+        assertTrue(both.get());
+        assertEquals(List.of(List.of(), List.of("m1")), cluster.fencer.machines);
+        assertEquals(List.of("m2"), registered().getMachinesList());
+        second.leave(5 * SECOND);
+        assertTrue(registered().getQuiet());
+        assertEquals(List.of("m2"), registered().getMachinesList());
+    }
+
+    private List<String> machines() {
+        try {
+            return registered().getMachinesList();
+        } catch (Exception e) {
+            return List.of();
+        }
+    }
+
+    @Test
+    void whoSeversIsToldOfTheMachine() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.CONFIRM;
+        cluster.fencer.machine = "m1";
+        cluster.start("n2");
+        cluster.start("n1", way);
+        vanish();
+        await("it is fenced", () -> get(keys.fenceDone("n1")) != null);
+        assertEquals(List.of("m1"), cluster.fencer.asked.getFirst().machines());
+        way.cut = false;
+        await("it learns that it was fenced", () -> cluster.stopped.removeIf(s -> s.startsWith("n1: this node was fenced")));
+    }
+
+    /** The record would go on naming the machine that it ran on before, and that one would be cut off in the place of its own. */
+    @Test
+    void whoHadAFencerOfMachinesDoesNotStartWithout() throws Exception {
+        cluster.fencer.machine = "m1";
+        ClusterNode first = cluster.start("n1");
+        first.leave(5 * SECOND);
+        cluster.fencer.registers = false;
+        StartException refused = assertThrows(StartException.class, () -> cluster.start("n1"));
+        assertTrue(refused.getMessage().contains("give the same --fencer"), refused.getMessage());
+        assertEquals(List.of("m1"), registered().getMachinesList());
+    }
+
     @Test
     void whomTheDeviceDoesNotAcceptDoesNotStart() throws Exception {
         cluster.fencer.device = session -> {
