@@ -13,6 +13,8 @@ public final class ErrorNumbers {
     public static final int EBUSY = 16;
     public static final int ENODEV = 19;
     public static final int EINVAL = 22;
+    public static final int ENOTTY = 25;
+    public static final int EOPNOTSUPP = 95;
     /** What the kernel makes of a reservation conflict, too. */
     public static final int EBADE = 52;
     public static final int ECONNABORTED = 103;

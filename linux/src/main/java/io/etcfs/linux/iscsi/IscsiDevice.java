@@ -3,6 +3,7 @@ package io.etcfs.linux.iscsi;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.linux.call.ErrorNumbers;
+import io.etcfs.linux.scsi.Reservations;
 import io.etcfs.linux.scsi.ReservedUnit;
 import io.etcfs.linux.scsi.ScsiCommand;
 import io.etcfs.linux.scsi.ScsiResult;
@@ -27,7 +28,7 @@ import java.util.zip.CRC32;
  *
  * <p>A registration may count for one connection only; the next has to be registered before it writes: {@link #admit}.
  */
-public final class IscsiDevice implements BlockDevice, ReservedUnit {
+public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
     /** As the kernel's initiator gives up by default. */
     static final long GONE_NS = 120_000_000_000L;
 
@@ -107,6 +108,11 @@ public final class IscsiDevice implements BlockDevice, ReservedUnit {
             long size = (last + 1) * blockBytes;
             sizeBytes = size - size % BLOCK_BYTES;
         }
+    }
+
+    @Override
+    public Reservations reservations() {
+        return Reservations.of(this);
     }
 
     @Override
@@ -240,7 +246,7 @@ public final class IscsiDevice implements BlockDevice, ReservedUnit {
     private IscsiConnection admit() throws DeviceException {
         while (!login.admitted) {
             IscsiConnection on = login.connection;
-            admission.admit(new OnOneConnection(on));
+            admission.admit(Reservations.of(new OnOneConnection(on)));
             if (login.connection == on) {
                 login = new Login(on, true);
             }

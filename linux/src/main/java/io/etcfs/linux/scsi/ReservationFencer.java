@@ -23,13 +23,16 @@ public final class ReservationFencer implements Fencer {
     /** Of asking etcd: for a new session, which would not live longer; for one that has writes waiting. */
     private static final int FEW_TRIES = 10;
     private static final int MANY_TRIES = 300;
+    private static final String NOT_SETTLED = "the unit does not say that what it had accepted has ended (it does not reset)";
 
     private final ReservedUnit unit;
+    private final Reservations usual;
     /** The key that this node has registered; 0: none yet. */
     private volatile long own;
 
     public ReservationFencer(ReservedUnit unit) {
         this.unit = unit;
+        this.usual = unit.reservations();
     }
 
     @Override
@@ -41,17 +44,16 @@ public final class ReservationFencer implements Fencer {
     public void admit(long session, List<Long> older, boolean quiet, Standing standing) throws DeviceException {
         boolean[] olderEnded = new boolean[1];
         boolean[] admitted = new boolean[1];
-        unit.admit(on -> {
-            Reservations reservations = new Reservations(on);
+        unit.admit(reservations -> {
             int tries = admitted[0] ? MANY_TRIES : FEW_TRIES;
             // What does not stand any more spares itself the rest.
             require(standing, tries);
-            reservations.register(session);
+            reservations.register(session, older);
             reserve(reservations, session);
             if (!olderEnded[0]) {
-                preempt(reservations, session, older);
-                if (!quiet && !on.reset()) {
-                    throw new DeviceException(ErrorNumbers.EIO, "the target does not reset the unit");
+                boolean taken = preempt(reservations, session, older);
+                if (!quiet && !reservations.settle(taken)) {
+                    throw new DeviceException(ErrorNumbers.EIO, NOT_SETTLED);
                 }
                 olderEnded[0] = true;
             }
@@ -66,10 +68,11 @@ public final class ReservationFencer implements Fencer {
     }
 
     /** Takes a unit from whoever has it reserved. Nobody is held back any more: for a device that is made new. */
-    public static void clear(ScsiUnit unit) throws DeviceException {
-        Reservations reservations = new Reservations(unit);
-        if (reservations.type() != Reservations.NO_TYPE || !reservations.keys().isEmpty()) {
-            reservations.register(CLEARING_KEY);
+    public static void clear(ReservedUnit unit) throws DeviceException {
+        Reservations reservations = unit.reservations();
+        List<Long> keys = reservations.keys();
+        if (reservations.type() != Reservations.NO_TYPE || !keys.isEmpty()) {
+            reservations.register(CLEARING_KEY, keys);
             reservations.clear(CLEARING_KEY);
         }
     }
@@ -98,13 +101,16 @@ public final class ReservationFencer implements Fencer {
         }
     }
 
-    private static void preempt(Reservations reservations, long own, List<Long> victims) throws DeviceException {
+    /** Whether each victim was there, and it was this that took it away. */
+    private static boolean preempt(Reservations reservations, long own, List<Long> victims) throws DeviceException {
         List<Long> present = reservations.keys();
+        boolean all = true;
         for (long victim : victims) {
-            if (victim != own && present.contains(victim)) {
-                reservations.preempt(own, victim);
+            if (victim != own) {
+                all &= present.contains(victim) && reservations.preempt(own, victim);
             }
         }
+        return all;
     }
 
     @Override
@@ -115,12 +121,11 @@ public final class ReservationFencer implements Fencer {
         }
         List<Long> victims = vanished.registered().stream().filter(s -> s < vanished.before()).toList();
         try {
-            Reservations reservations = new Reservations(unit);
-            preempt(reservations, key, victims);
-            if (!unit.reset()) {
-                return new Severing(false, "the target does not reset the unit");
+            boolean taken = preempt(usual, key, victims);
+            if (!usual.settle(taken)) {
+                return new Severing(false, NOT_SETTLED);
             }
-            return readBack(reservations, key, victims);
+            return readBack(usual, key, victims);
         } catch (DeviceException e) {
             return new Severing(false, e.getMessage());
         }
@@ -134,7 +139,7 @@ public final class ReservationFencer implements Fencer {
         if (type != Reservations.WRITE_EXCLUSIVE_REGISTRANTS_ONLY || !keys.contains(own)) {
             return new Severing(false, "the unit is not reserved as it should be: type " + type + ", keys " + hex(keys));
         }
-        return left.isEmpty() ? new Severing(true, "keys " + hex(victims) + " are not registered any more, and the unit was reset") : new Severing(false, "keys " + hex(left) + " are still registered");
+        return left.isEmpty() ? new Severing(true, "keys " + hex(victims) + " are not registered any more, and what they had begun has ended") : new Severing(false, "keys " + hex(left) + " are still registered");
     }
 
     private static List<String> hex(List<Long> keys) {

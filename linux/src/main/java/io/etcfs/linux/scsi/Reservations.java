@@ -1,105 +1,48 @@
 package io.etcfs.linux.scsi;
 
 import io.etcfs.core.device.DeviceException;
-import io.etcfs.linux.call.ErrorNumbers;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
-import java.nio.ByteOrder;
-import java.util.ArrayList;
 import java.util.List;
 
 /** Persistent reservations of one unit, "write exclusive - registrants only": whoever has registered a key may write, everybody may read. */
-final class Reservations {
-    /** Of READ RESERVATION, where there is none. */
-    static final int NO_TYPE = 0;
-    static final int WRITE_EXCLUSIVE_REGISTRANTS_ONLY = 5;
+public interface Reservations {
+    /** There is none. */
+    int NO_TYPE = 0;
+    /** As SPC-4 counts. */
+    int WRITE_EXCLUSIVE_REGISTRANTS_ONLY = 5;
 
-    private static final int READ_KEYS = 0;
-    private static final int READ_RESERVATION = 1;
-    private static final int RESERVE = 1;
-    private static final int CLEAR = 3;
-    private static final int PREEMPT = 4;
-    private static final int REGISTER_AND_IGNORE_EXISTING_KEY = 6;
-    private static final int PARAMETER_BYTES = 24;
-    private static final int KEYS_BYTES = 8 + 8 * 4096;
-    private static final ValueLayout.OfLong BE_LONG = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
-    private static final ValueLayout.OfInt BE_INT = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN);
-
-    private final ScsiUnit unit;
-
-    Reservations(ScsiUnit unit) {
-        this.unit = unit;
+    /** By commands to a unit whose initiator is one node's. */
+    static Reservations of(ScsiUnit unit) {
+        return new ScsiReservations(unit);
     }
 
-    /** Gives this initiator that key, whatever it had before. */
-    void register(long key) throws DeviceException {
-        require("register", out(REGISTER_AND_IGNORE_EXISTING_KEY, 0, 0, key));
-    }
+    /**
+     * Gives this initiator that key.
+     *
+     * @param older keys that it may have, all of this node
+     * @throws DeviceException among others if it has the key of another node, who shares it
+     */
+    void register(long key, List<Long> older) throws DeviceException;
 
     /** False: others have reserved it meanwhile. */
-    boolean reserve(long key) throws DeviceException {
-        ScsiResult result = out(RESERVE, WRITE_EXCLUSIVE_REGISTRANTS_ONLY, key, 0);
-        if (result.status() == ScsiResult.RESERVATION_CONFLICT) {
-            return false;
-        }
-        require("reserve", result);
-        return true;
-    }
+    boolean reserve(long key) throws DeviceException;
 
     /** Takes a key away from all who have it. False: nobody has, or this initiator has not registered {@code own}. */
-    boolean preempt(long own, long victim) throws DeviceException {
-        ScsiResult result = out(PREEMPT, WRITE_EXCLUSIVE_REGISTRANTS_ONLY, own, victim);
-        if (result.status() == ScsiResult.RESERVATION_CONFLICT) {
-            return false;
-        }
-        require("preempt", result);
-        return true;
-    }
+    boolean preempt(long own, long victim) throws DeviceException;
+
+    /**
+     * Returns when nothing is under way any more of what the unit had accepted from those who were preempted. Others' commands may be sent again.
+     *
+     * @param taken all of them were preempted by this caller, just now: nobody had begun and left it unfinished
+     * @return whether that is sure
+     */
+    boolean settle(boolean taken) throws DeviceException;
 
     /** Takes away all keys, one's own too, and the reservation. */
-    void clear(long own) throws DeviceException {
-        require("clear", out(CLEAR, 0, own, 0));
-    }
+    void clear(long own) throws DeviceException;
 
     /** All that are registered; the same key several times if several initiators have it. */
-    List<Long> keys() throws DeviceException {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment answer = arena.allocate(KEYS_BYTES, 8);
-            require("read keys", unit.execute(ScsiCommand.reserveIn(READ_KEYS, answer)));
-            long bytes = Integer.toUnsignedLong(answer.get(BE_INT, 4));
-            if (bytes > KEYS_BYTES - 8) {
-                throw new DeviceException(ErrorNumbers.EIO, "more keys are registered than can be read: " + bytes / 8);
-            }
-            List<Long> keys = new ArrayList<>();
-            for (long at = 0; at < bytes; at += 8) {
-                keys.add(answer.get(BE_LONG, 8 + at));
-            }
-            return keys;
-        }
-    }
+    List<Long> keys() throws DeviceException;
 
     /** Of the reservation, {@link #NO_TYPE} if there is none. */
-    int type() throws DeviceException {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment answer = arena.allocate(24, 8);
-            require("read reservation", unit.execute(ScsiCommand.reserveIn(READ_RESERVATION, answer)));
-            return answer.get(BE_INT, 4) == 0 ? NO_TYPE : answer.get(ValueLayout.JAVA_BYTE, 21) & 0x0f;
-        }
-    }
-
-    private ScsiResult out(int action, int type, long key, long serviceKey) throws DeviceException {
-        try (Arena arena = Arena.ofConfined()) {
-            MemorySegment parameters = arena.allocate(PARAMETER_BYTES, 8);
-            parameters.set(BE_LONG, 0, key);
-            parameters.set(BE_LONG, 8, serviceKey);
-            return unit.execute(ScsiCommand.reserveOut(action, type, parameters));
-        }
-    }
-
-    private static void require(String what, ScsiResult result) throws DeviceException {
-        if (!result.good()) {
-            throw new DeviceException(result.status() == ScsiResult.RESERVATION_CONFLICT ? ErrorNumbers.EBADE : ErrorNumbers.EIO, "persistent reservations, " + what + ": " + result);
-        }
-    }
+    int type() throws DeviceException;
 }

@@ -8,6 +8,7 @@ import io.etcfs.linux.call.LinuxException;
 import io.etcfs.linux.device.DirectDevice;
 import io.etcfs.linux.iscsi.IscsiAddress;
 import io.etcfs.linux.iscsi.IscsiDevice;
+import io.etcfs.linux.scsi.KernelUnit;
 import io.etcfs.linux.scsi.ReservationFencer;
 import io.etcfs.node.host.DeviceUse;
 import io.etcfs.node.host.Refusal;
@@ -57,9 +58,17 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
     private static Fencer fencer(Path device, FencerChoice choice, int exitCode) throws Refusal {
         return switch (choice.kind()) {
             case NONE -> Fencer.none();
-            case PR -> throw new Refusal(exitCode, "--fencer pr: not on kernel block devices yet");
+            case PR -> reservations(device, exitCode);
             case EBS -> service("ebs", device, choice.volume() == null ? Map.of() : Map.of("volume", choice.volume()), exitCode);
         };
+    }
+
+    private static Fencer reservations(Path device, int exitCode) throws Refusal {
+        try {
+            return new ReservationFencer(KernelUnit.open(device));
+        } catch (DeviceException e) {
+            throw new Refusal(exitCode, "--fencer pr: " + e.getMessage() + ": use a device that has them, or another --fencer");
+        }
     }
 
     private static Fencer service(String name, Path device, Map<String, String> settings, int exitCode) throws Refusal {
