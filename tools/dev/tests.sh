@@ -8,6 +8,7 @@ test_command() {
     exercise:*) shift; long_test exercise exercise "$@"; return ;;
     fuzz:*) shift; long_test fuzz faults "$@"; return ;;
     fences:*) shift; many_fences "$@"; return ;;
+    vm:) test_vm; return ;;
     programs:*) shift $(($# > 0)); programs=$(check_programs "$@"); set -- ;;
   esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"
@@ -15,7 +16,7 @@ test_command() {
     all|unit|sim|it|spec) ;;
     suites|programs) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, exercise, fuzz, fences" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, vm, exercise, fuzz, fences" ;;
   esac
   remove_reports
   case $tier in
