@@ -41,7 +41,7 @@ run_vm() { # PROGRAM, a script; prints what the machine says
   vm_modules "$dir/root"
   (cd "$dir/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$dir/initrd"
   timeout "$VM_LIMIT_S" qemu-system-x86_64 -machine q35,accel=kvm:tcg -cpu max -m 1024 -smp 1 -nodefaults -no-reboot -display none -serial stdio \
-    -kernel "$(echo "$VM_KERNEL"/boot/vmlinuz-*)" -initrd "$dir/initrd" -append 'console=ttyS0 quiet panic=-1 random.trust_cpu=on' \
+    -kernel "$(echo "$VM_KERNEL"/boot/vmlinuz-*)" -initrd "$dir/initrd" -append 'console=ttyS0 panic=-1 random.trust_cpu=on' \
     -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap </dev/null 2>&1 || say "the virtual machine ended with $?"
   rm -rf "$dir"
 }
