@@ -95,7 +95,7 @@ class CommandLineTest {
         assertOneLine(1, "etcfs mount: ", "--cache-size '1M'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--cache-size", "1M", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "--cache-size '64Q'", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--cache-size", "64Q", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "--fencer 'stonith' is none of auto, ebs, none, pr", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--fencer", "stonith", NO_ETCD[0], NO_ETCD[1]));
-        assertOneLine(1, "etcfs mount: ", "is no EBS volume", etcfs("mount", "a", "/mnt", "--device", "iscsi://h/t/1", "--fencer", "ebs", NO_ETCD[0], NO_ETCD[1]));
+        assertOneLine(1, "etcfs mount: ", "is no EBS volume", etcfs("mount", "a", "/mnt", "--device", "iscsi://10.0.0.7/iqn.2025-01.org.example:disk/1", "--fencer", "ebs", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "--ebs-volume is for", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--ebs-volume", "vol-01234567", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "give one of them", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--fencer", "pr", NO_ETCD[0], NO_ETCD[1]));
         assertOneLine(1, "etcfs mount: ", "--hang-limit 4", etcfs("mount", "a", "/mnt", "--device", "/dev/x", "--no-fencer", "--hang-limit", "4", NO_ETCD[0], NO_ETCD[1]));
