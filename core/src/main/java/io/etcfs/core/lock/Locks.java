@@ -58,6 +58,8 @@ public final class Locks {
     private final WaitGraph graph;
     private final Monitor.Waiters decided;
     private final Monitor.Waiters work;
+    /** Nobody wakes it but the end: of its own, as it waits all the time. */
+    private final Monitor.Waiters sweeper;
     private final Blocked undecided;
     private Watch watch;
     private boolean stopped;
@@ -77,6 +79,7 @@ public final class Locks {
         this.graph = new WaitGraph(node, files);
         this.decided = monitor.new Waiters();
         this.work = monitor.new Waiters();
+        this.sweeper = monitor.new Waiters();
         this.undecided = Blocked.among(decided);
     }
 
@@ -488,7 +491,7 @@ public final class Locks {
                         forgetIfUnused(f);
                     }
                 }
-                monitor.awaitQuietly(monitor.nowNs() + SWEEP_NS);
+                sweeper.awaitQuietly(monitor.nowNs() + SWEEP_NS);
             }
         } finally {
             monitor.unlock();
