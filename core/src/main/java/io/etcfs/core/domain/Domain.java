@@ -51,6 +51,8 @@ public final class Domain {
     /** When a local operation last went through under it, and whether one that waited for it has not had its turn yet. */
     public long lastUsedNs;
     public boolean unserved;
+    /** When its names were last listed here. */
+    public long listedNs = Long.MIN_VALUE / 2;
     /** When a local operation last went through that needs it EXCLUSIVE. */
     public long lastChangedNs = Long.MIN_VALUE / 2;
     public long holdNs;

@@ -442,6 +442,7 @@ final class Names {
                 }
                 sink.add(new byte[] {'.', '.'}, dir.parent, Inode.DIRECTORY >> 12, COOKIE_DOT_DOT, null);
             }
+            d.listedNs = node.monitor().nowNs();
             for (Dirent e : d.entries.tailMap(cookie, false).values()) {
                 if (!sink.hasRoomFor(e.name().length)) {
                     return null;

@@ -14,12 +14,12 @@ import java.util.Set;
  * of the next ones in listing order asked for in the background, so that wants, handovers and reads overlap and share transactions.
  *
  * <p>Each is asked for SHARED once, as the walk itself would: never one that was recalled from here a moment ago, none from a holder that vanished, none of a parent that is being changed here, and no
- * more than {@link #AHEAD} that the walker has not come to. One that is recalled before it was of use ends the readahead of its parent for a while. All with the monitor held.
+ * more than {@link #AHEAD} that the walker has not come to, in groups: again when half of them are used. One that is recalled before it was of use ends the readahead of its parent for a while. All with the monitor held.
  */
 final class Readahead {
     static final int AHEAD = 32;
-    /** Asked for again when no more than this are left, so that they come in groups. */
-    private static final int REFILL_AT = 16;
+    /** After a listing, which a walk begins with and other things, too: until one of these is used. */
+    static final int AHEAD_AT_FIRST = 8;
     private static final int MISSES = 3;
     /** Names looked at in one go: a parent can have many that are no directories. */
     private static final int SCAN = 512;
@@ -44,6 +44,7 @@ final class Readahead {
     /** What is known of the walkers of one parent. */
     private static final class Walk {
         int misses;
+        int most = AHEAD;
         /** A lookup that waits comes again and again. */
         long last;
         long lastNs;
@@ -70,6 +71,7 @@ final class Readahead {
         long now = node.monitor().nowNs();
         if (now - w.lastNs > FORGET_NS) {
             w.misses = 0;
+            w.most = AHEAD;
             w.ahead.clear();
         }
         w.last = e.ino();
@@ -80,17 +82,23 @@ final class Readahead {
             w.ahead.clear();
         } else if (!asked && !held) {
             w.misses++;
+            if (w.misses == 1 && now - parent.listedNs <= FORGET_NS) {
+                w.misses = MISSES;
+                w.most = AHEAD_AT_FIRST;
+            }
             if (w.misses == MISSES) {
                 w.scannedTo = e.hash();
             }
         } else if (!asked) {
             return;
+        } else {
+            w.most = AHEAD;
         }
-        if (w.ahead.size() > REFILL_AT) {
+        if (w.ahead.size() > w.most / 2) {
             // A listing with attributes can have made the lookup unnecessary.
             w.ahead.removeIf(this::used);
         }
-        if (w.misses >= MISSES && w.ahead.size() <= REFILL_AT && now >= w.quietUntilNs && parent.lastBatch <= node.pipeline().committedNumber()) {
+        if (w.misses >= MISSES && w.ahead.size() <= w.most / 2 && now >= w.quietUntilNs && parent.lastBatch <= node.pipeline().committedNumber()) {
             ask(parent, w);
         }
     }
@@ -104,7 +112,7 @@ final class Readahead {
         int left = SCAN;
         NavigableMap<Long, Dirent> rest = parent.entries.tailMap(w.scannedTo, false);
         for (Dirent e : (rest.isEmpty() ? parent.entries : rest).values()) {
-            if (w.ahead.size() == AHEAD || left-- == 0) {
+            if (w.ahead.size() >= w.most || left-- == 0) {
                 return;
             }
             w.scannedTo = e.hash();

@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Timeout;
 class ReadaheadTest {
     private static final int DIRECTORIES = 60;
     private static final int AHEAD = 32;
+    private static final int AHEAD_AT_FIRST = 8;
     /** Nothing more is asked for within that. */
     private static final long QUIET_MS = 300;
 
@@ -37,8 +38,8 @@ class ReadaheadTest {
     private ClusterNode walker;
     private long parent;
     /** Of the parent's directories, in listing order. */
-    private List<String> names;
-    private List<Long> inodes;
+    private final List<String> names = new ArrayList<>();
+    private final List<Long> inodes = new ArrayList<>();
 
     @BeforeEach
     void start() throws Exception {
@@ -52,9 +53,27 @@ class ReadaheadTest {
         way = new HookedStore(cluster.store);
         walker = cluster.start("n2", way);
         parent = look(1, "p");
-        names = new ArrayList<>();
-        inodes = new ArrayList<>();
-        walker.readdir(call(), parent, 0, 0, false, new Operations.DirectorySink() {
+        // Not on the walker, who is taken for one if it has listed the parent.
+        cluster.node(0).lookup(call(), 1, "p".getBytes(StandardCharsets.UTF_8));
+        list(cluster.node(0), parent);
+        way.hook = wants;
+    }
+
+    @AfterEach
+    void stop() {
+        way.hook = txn -> null;
+        cluster.close();
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    private static Call call() {
+        return new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
+    }
+
+    private void list(ClusterNode node, long directory) throws FsException {
+        names.clear();
+        inodes.clear();
+        node.readdir(call(), directory, 0, 0, false, new Operations.DirectorySink() {
             @Override
             public boolean hasRoomFor(int nameLength) {
                 return true;
@@ -69,18 +88,6 @@ class ReadaheadTest {
                 }
             }
         });
-        way.hook = wants;
-    }
-
-    @AfterEach
-    void stop() {
-        way.hook = txn -> null;
-        cluster.close();
-        assertEquals(List.of(), cluster.stopped);
-    }
-
-    private static Call call() {
-        return new Call(1, 0, 0, 1, true, Call.Interruption.NEVER);
     }
 
     private long look(long dir, String name) throws FsException {
@@ -122,6 +129,20 @@ class ReadaheadTest {
         assertEquals(acquired, walker.status().tokensAcquired());
         walk(3 + AHEAD / 2 - 1, 3 + AHEAD / 2);
         await(() -> wants.resources().equals(inodes(0, 3 + AHEAD + AHEAD / 2)));
+    }
+
+    @Test
+    void whoHasListedTheParentIsTakenForAWalkerAtOnce() throws Exception {
+        list(walker, parent);
+        walk(0, 1);
+        await(() -> wants.resources().size() >= 1 + AHEAD_AT_FIRST);
+        Thread.sleep(QUIET_MS);
+        assertEquals(inodes(0, 1 + AHEAD_AT_FIRST), wants.resources());
+        // And is one if he uses what was asked for.
+        walk(1, 2);
+        await(() -> wants.resources().size() >= 2 + AHEAD);
+        Thread.sleep(QUIET_MS);
+        assertEquals(inodes(0, 2 + AHEAD), wants.resources());
     }
 
     @Test
