@@ -13,24 +13,30 @@ import java.util.List;
 
 /**
  * Requests about tokens of different resources, sent together: what comes while {@link #ON_THEIR_WAY} are on their way goes in the next one, each as a transaction of its
- * own inside of it. Who is alone waits for nobody.
+ * own inside of it. Who is alone waits for nobody, but lets those go on board who started together with him.
  *
  * <p>The keys that they write are those of one resource each, and of each resource there is one request at a time, so it makes no difference that the comparisons of all see the
  * state before the first. What becomes of one becomes of all: it may come late or never. Where etcd refuses them as a whole, each is sent by itself.
  */
 final class Convoy {
     static final int ON_THEIR_WAY = 2;
-    /** Each can read a page of names and one of inodes. */
-    static final int MOST = 24;
+    /** Each can read a page of names and one of inodes: while one group is decoded the next is read, and nobody waits for all of them. */
+    static final int MOST_READS = 8;
+    /** What they cost is the transaction. */
+    static final int MOST_WRITES = 24;
 
     private final Monitor monitor;
     private final MetadataStore store;
+    private final int most;
     private final Monitor.Waiters waiters;
     private final ArrayDeque<Request> queue = new ArrayDeque<>();
     private int onTheirWay;
+    /** Somebody is about to leave, and lets others come. */
+    private boolean boarding;
 
     /** To be made before any of the monitor's waits. */
-    Convoy(Monitor monitor, MetadataStore store) {
+    Convoy(Monitor monitor, MetadataStore store, int most) {
+        this.most = most;
         this.monitor = monitor;
         this.store = store;
         this.waiters = monitor.new Waiters();
@@ -63,17 +69,27 @@ final class Convoy {
         monitor.lock();
         try {
             queue.add(mine);
-            while (mine.answer == null && (onTheirWay == ON_THEIR_WAY || !queue.contains(mine))) {
+            if (onTheirWay < ON_THEIR_WAY && !boarding) {
+                boarding = true;
+                monitor.unlock();
+                Thread.yield();
+                monitor.lock();
+                boarding = false;
+            }
+            while (mine.answer == null && (boarding || onTheirWay == ON_THEIR_WAY || !queue.contains(mine))) {
                 waiters.awaitQuietly(monitor.nowNs() + 1_000_000_000L);
             }
             if (mine.answer != null) {
                 return mine.answer.get();
             }
             queue.remove(mine);
-            while (!queue.isEmpty() && together.size() < MOST) {
+            while (!queue.isEmpty() && together.size() < most) {
                 together.add(queue.poll());
             }
             onTheirWay++;
+            if (!queue.isEmpty()) {
+                waiters.wake();
+            }
         } finally {
             queue.remove(mine);
             monitor.unlock();

@@ -74,7 +74,7 @@ public final class Tokens {
         this.pipeline = pipeline;
         this.keys = keys;
         this.node = node;
-        Parts parts = new Parts(monitor, store, new Convoy(monitor, store), new Convoy(monitor, store), tasks, session, pipeline, keys, node);
+        Parts parts = new Parts(monitor, store, new Convoy(monitor, store, Convoy.MOST_READS), new Convoy(monitor, store, Convoy.MOST_WRITES), tasks, session, pipeline, keys, node);
         records = new TokenRecords(parts);
         recaller = new Recaller(this, parts);
         acquirer = new Acquirer(this, parts, records, recaller);
