@@ -30,6 +30,8 @@ final class Recaller {
     static final long MAX_HOLD_NS = 100_000_000L;
     /** A token that no local operation used for this long is not held back from who wants it. */
     static final long IDLE_NS = 2_000_000L;
+    /** Nor is one, that no local operation used for this long, kept from who comes that way. */
+    static final long OFFERED_IDLE_NS = 20_000_000L;
     /**
      * After an answer was written, the process that asked still has to run before its kernel knows the name: a notification that comes earlier finds nothing
      * to drop. Nothing is granted during a recall; this long after the last grant every answer is taken to be in.
@@ -99,7 +101,26 @@ final class Recaller {
         if (d.held == Mode.NONE || !d.loaded || d.recalling || d.giving || d.takeBack || tokens.stopping() || conflicting(d).isEmpty()) {
             return;
         }
+        offerBelow(d);
         startRecall(d, false);
+    }
+
+    /**
+     * Who wants to share a directory that was changed here is likely to go on to where more was changed: he gets that with it, as if he had asked for it. Otherwise he would
+     * come with a want for each directory on the way, one after the other.
+     */
+    private void offerBelow(Domain d) {
+        Domain.WantOf first = conflicting(d).getFirst();
+        if (d.held != Mode.EXCLUSIVE || first.mode() != Mode.SHARED) {
+            return;
+        }
+        Domain below = tokens.towardsLastChange(d);
+        if (below == null || below.held != Mode.EXCLUSIVE || !below.usable(Mode.EXCLUSIVE) || below.recalling || below.birthUnpublished || below.acquiring || below.pins > 0
+                || !below.wants.isEmpty() || monitor.nowNs() - below.lastUsedNs < OFFERED_IDLE_NS) {
+            return;
+        }
+        below.wants.put(first.node(), new Domain.WantOf(first.node(), Mode.SHARED, first.session(), first.lease(), first.generation(), first.revision()));
+        considerRecall(below);
     }
 
     void startRecall(Domain d, boolean release) {

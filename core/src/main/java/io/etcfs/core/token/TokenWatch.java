@@ -104,12 +104,14 @@ final class TokenWatch {
         try {
             for (WatchEvent e : events) {
                 Keys.LockKey k = keys.parseLock(e.keyValue().key());
-                Domain d = tokens.known(k.res());
+                boolean ours = k.node().equals(node) && e.kind() == WatchEvent.Kind.PUT && e.keyValue().leaseId() == session.leaseId();
+                // What nobody here ever asked for is offered, and only to share.
+                Domain d = ours && !k.exclusive() ? tokens.domain(k.res()) : tokens.known(k.res());
                 if (d == null) {
                     continue;
                 }
                 if (k.node().equals(node)) {
-                    boolean unknown = e.kind() == WatchEvent.Kind.PUT && e.keyValue().leaseId() == session.leaseId() && e.keyValue().modRevision() > d.givenRevision
+                    boolean unknown = ours && e.keyValue().modRevision() > d.givenRevision
                             && !d.held.atLeast(k.exclusive() ? Mode.EXCLUSIVE : Mode.SHARED) && !d.namesClosed && !d.giving;
                     if (unknown) {
                         // Handed to us: taken up also if nobody waits any more, so that it is known and can be given on.

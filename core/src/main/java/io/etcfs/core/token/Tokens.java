@@ -36,6 +36,10 @@ public final class Tokens {
     private static final long ASK_AHEAD_AFTER_NS = 2_000_000_000L;
     /** Who changed a domain so short a time ago will change more of it: longer than all others' turns take. */
     private static final long CHANGES_ON_NS = 1_000_000_000L;
+    /** How many of the domains changed last are remembered. */
+    private static final int LAST_CHANGED = 8;
+    /** A directory deeper than that below another is not looked for. */
+    private static final int MAX_DEPTH = 16;
     static final int MAX_TOKENS = 16_384;
     static final int TRIM_AT_ONCE = 2_000;
     private static final long TRIM_IDLE_NS = 1_000_000_000L;
@@ -60,6 +64,8 @@ public final class Tokens {
     private final Map<Long, Domain> domains = new TreeMap<>();
     /** By resource: the highest revision of a key of this session's that a delete was sent for as an unknown one, which may still be on its way. */
     private final Map<Long, Long> givenBack = new TreeMap<>();
+    /** The domains changed last, the latest first; 0 after them. */
+    private final long[] lastChanged = new long[LAST_CHANGED];
     private Host host;
     private long trimmed;
     private boolean leaving;
@@ -239,7 +245,34 @@ public final class Tokens {
         d.lastUsedNs = monitor.nowNs();
         if (mode == Mode.EXCLUSIVE) {
             d.lastChangedNs = d.lastUsedNs;
+            if (lastChanged[0] != d.id) {
+                noteChanged(d.id);
+            }
         }
+    }
+
+    private void noteChanged(long resource) {
+        int at = 1;
+        while (at < LAST_CHANGED - 1 && lastChanged[at] != resource) {
+            at++;
+        }
+        System.arraycopy(lastChanged, 0, lastChanged, 1, at);
+        lastChanged[0] = resource;
+    }
+
+    /** The directory in this one on the way to what was changed here last below it, or null. Monitor held. */
+    Domain towardsLastChange(Domain d) {
+        for (long resource : lastChanged) {
+            Domain below = known(resource);
+            for (int depth = 0; depth < MAX_DEPTH && below != null && below != d && below.directory() != null; depth++) {
+                long parent = below.directory().parent;
+                if (parent == d.id && below.id != d.id) {
+                    return below;
+                }
+                below = parent == below.id ? null : known(parent);
+            }
+        }
+        return null;
     }
 
     void demand(Domain d, Mode mode) {
