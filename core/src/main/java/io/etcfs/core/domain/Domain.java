@@ -6,11 +6,13 @@ import io.etcfs.core.record.proto.SessionRef;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Predicate;
 
 /**
  * A directory's domain on this node: the token, and what is cached under it. The resource's number is the directory's inode number; number 0 is the
@@ -53,6 +55,8 @@ public final class Domain {
     public boolean unserved;
     /** When its names were last listed here. */
     public long listedNs = Long.MIN_VALUE / 2;
+    /** Where one waits still, for what is being read of it, the token stays here at least until then. */
+    public long notBeforeNs = Long.MIN_VALUE / 2;
     /** When a local operation last went through that needs it EXCLUSIVE. */
     public long lastChangedNs = Long.MIN_VALUE / 2;
     public long holdNs;
@@ -115,6 +119,15 @@ public final class Domain {
     private long cachedExtents;
     /** The last batch with a change in this domain. */
     public long lastBatch;
+    /** What is known where not all of it is cached; null: all is, and what is not cached does not exist. */
+    public Part part;
+    /** Grows whenever something is dropped from the cache: what was read before is not taken in after. */
+    public long dropped;
+    /** All of it is needed until then, and nothing is given up. */
+    public long wholeUntilNs = Long.MIN_VALUE;
+    /** Hashes whose names, and inodes that were removed, with the batch of their last change; those of committed ones are dropped now and then. */
+    private final LinkedHashMap<Long, Long> changedNames = new LinkedHashMap<>();
+    private final LinkedHashMap<Long, Long> removedInodes = new LinkedHashMap<>();
 
     public Domain(long id, long holdNs) {
         this.id = id;
@@ -128,7 +141,7 @@ public final class Domain {
 
     /** The directory was removed, and no file that was made in it lives on. */
     public boolean nothingLivesHere() {
-        return loaded && directory() == null && inodes.isEmpty();
+        return loaded && part == null && directory() == null && inodes.isEmpty();
     }
 
     /** Usable for operations on names and attributes. */
@@ -160,7 +173,144 @@ public final class Domain {
         othersOpen.clear();
         remainders.clear();
         cachedExtents = 0;
+        changedNames.clear();
+        removedInodes.clear();
+        part = null;
+        dropped++;
         loaded = false;
+    }
+
+    // ---- where only a part is cached
+
+    /** Whether {@link #entries} says what name has the hash, if any. */
+    public boolean knowsName(long hash) {
+        return part == null || part.knows(hash);
+    }
+
+    /** Whether {@link #inodes} says if there is such an inode. */
+    public boolean knowsInode(long ino) {
+        return part == null || part.allInodes || inodes.containsKey(ino) || part.isGone(ino);
+    }
+
+    /** What name has the hash changes in the batch. */
+    public void nameChanges(long hash, long batch, long committed) {
+        forgetCommitted(changedNames, committed);
+        changedNames.remove(hash);
+        changedNames.put(hash, batch);
+        if (part != null) {
+            part.know(hash);
+        }
+    }
+
+    public void inodeGoes(long ino, long batch, long committed) {
+        forgetCommitted(removedInodes, committed);
+        removedInodes.put(ino, batch);
+        if (part != null) {
+            part.gone(ino);
+        }
+    }
+
+    private static void forgetCommitted(LinkedHashMap<Long, Long> changes, long committed) {
+        Iterator<Long> batches = changes.values().iterator();
+        while (batches.hasNext() && batches.next() <= committed) {
+            batches.remove();
+        }
+    }
+
+    /** Names as they were read, of all hashes from {@code from} to before {@code end}: what is known already is newer. */
+    public void take(List<Dirent> read, long from, long end) {
+        for (Dirent e : read) {
+            if (!part.knows(e.hash()) || Fault.DELETED_NAME_READ_BACK.on() && !entries.containsKey(e.hash())) {
+                entries.put(e.hash(), e);
+            }
+        }
+        part.know(from, end);
+        becomeWhole();
+    }
+
+    /** An inode as it was read: what is known already is newer. */
+    public void take(Inode read) {
+        if (!knowsInode(read.ino)) {
+            inodes.put(read.ino, read);
+            countExtents(read);
+        }
+    }
+
+    /** All inodes at home here have been taken in. */
+    public void allInodesTaken() {
+        part.allInodes = true;
+        becomeWhole();
+    }
+
+    private void becomeWhole() {
+        if (part.allInodes && part.allNames()) {
+            part = null;
+        }
+    }
+
+    /** Drops up to so many names whose changes have committed, in the order of listings from where it ended last. */
+    public void dropNames(int most, long committed) {
+        beInPart();
+        long from = part.hand;
+        long end = Long.MAX_VALUE;
+        int seen = 0;
+        Iterator<Long> hashes = entries.tailMap(from, true).keySet().iterator();
+        while (hashes.hasNext()) {
+            long hash = hashes.next();
+            if (seen++ == most) {
+                end = hash;
+                break;
+            }
+            if (clean(hash, committed)) {
+                hashes.remove();
+            }
+        }
+        part.forget(from, end);
+        for (Map.Entry<Long, Long> changed : changedNames.entrySet()) {
+            if (!clean(changed.getKey(), committed)) {
+                part.know(changed.getKey());
+            }
+        }
+        part.hand = end == Long.MAX_VALUE ? 0 : end;
+        dropped++;
+    }
+
+    private boolean clean(long hash, long committed) {
+        Long batch = changedNames.get(hash);
+        return batch == null || batch <= committed || Fault.DROPPED_UNPUBLISHED.on();
+    }
+
+    /** Drops up to so many inodes that have no unpublished change and that nobody needs, but not the directory's own. */
+    public void dropInodes(int most, long committed, Predicate<Inode> needed) {
+        beInPart();
+        int left = most;
+        Iterator<Inode> all = inodes.values().iterator();
+        while (all.hasNext() && left > 0) {
+            Inode i = all.next();
+            if (i.ino != id && i.lastBatch <= committed && !needed.test(i)) {
+                all.remove();
+                cachedExtents -= i.countedExtents;
+                i.countedExtents = 0;
+                left--;
+            }
+        }
+        part.allInodes = false;
+        part.forgetGone();
+        removedInodes.forEach((ino, batch) -> {
+            if (batch > committed) {
+                part.gone(ino);
+            }
+        });
+        dropped++;
+    }
+
+    private void beInPart() {
+        if (part == null) {
+            part = new Part(entries.size(), inodes.size());
+            part.know(0, Long.MAX_VALUE);
+            part.allInodes = true;
+            removedInodes.keySet().forEach(part::gone);
+        }
     }
 
     /** The inode's extents have changed in number. */
@@ -169,11 +319,17 @@ public final class Domain {
         inode.countedExtents = inode.extents.count();
     }
 
-    /** About how much of the heap takes what is cached under the token; a function of numbers alone. */
-    public long cachedBytes() {
-        return BYTES + ENTRY_BYTES * entries.size() + INODE_BYTES * inodes.size() + EXTENT_BYTES * cachedExtents;
+    /** About how much of the heap so many take. */
+    public static long bytes(long names, long inodes) {
+        return ENTRY_BYTES * names + INODE_BYTES * inodes;
     }
 
+    /** About how much of the heap takes what is cached under the token; a function of numbers alone. */
+    public long cachedBytes() {
+        return BYTES + (part == null ? 0 : part.bytes()) + bytes(entries.size(), inodes.size()) + EXTENT_BYTES * cachedExtents;
+    }
+
+    /** The name's entry, or null. It is known what name has the hash. */
     public Dirent entry(long hash, byte[] name) {
         Dirent d = entries.get(hash);
         return d != null && java.util.Arrays.equals(d.name(), name) ? d : null;

@@ -165,6 +165,12 @@ public enum Fault {
     GROWN_AS_READ,
     /** Members of etcd whose files have grown stay so. */
     ETCD_NOT_DEFRAGMENTED,
+    /** A name that was deleted here comes back with what is read of a directory, as long as its deletion is not published. */
+    DELETED_NAME_READ_BACK,
+    /** What is read of a directory is taken in whoever has its token by then. */
+    READ_WITHOUT_TOKEN,
+    /** Names are dropped from the cache though changes of them are not published. */
+    DROPPED_UNPUBLISHED,
     /** Not a broken rule: replies to LOOKUP and READ are written {@value #DELAY_MS} ms after they were made. */
     DELAY_REPLY;
 

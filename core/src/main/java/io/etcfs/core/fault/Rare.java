@@ -16,7 +16,9 @@ public enum Rare {
     /** What frees or takes more than a few blocks is done in steps. */
     SMALL_STEPS,
     /** More than two tokens are too many, and idle ones are given back at once; the kernel gives back what it knows. */
-    SMALL_CACHE;
+    SMALL_CACHE,
+    /** Directories of more than one name are cached in part, what is read of them is two records at a time, and what is idle of it goes again. */
+    DIRECTORIES_IN_PART;
 
     private boolean on;
 

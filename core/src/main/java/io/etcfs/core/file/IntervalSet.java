@@ -82,6 +82,23 @@ public final class IntervalSet {
         return gaps;
     }
 
+    /** The end of the interval that the number is in; the number itself if it is in none. */
+    public long endAt(long at) {
+        Map.Entry<Long, Long> left = ends.floorEntry(at);
+        return left == null ? at : Math.max(at, left.getValue());
+    }
+
+    /** Where the first interval begins at or after the number; {@link Long#MAX_VALUE}: there is none. */
+    public long nextFrom(long at) {
+        Long next = ends.ceilingKey(at);
+        return next == null ? Long.MAX_VALUE : next;
+    }
+
+    /** How many intervals there are. */
+    public int size() {
+        return ends.size();
+    }
+
     public boolean isEmpty() {
         return ends.isEmpty();
     }

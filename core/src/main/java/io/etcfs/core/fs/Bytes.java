@@ -71,7 +71,7 @@ final class Bytes {
                 // The batch that gives the token may be closed without the open: key of this file.
                 throw Blocked.INSTANCE;
             }
-            Inode i = d.inodes.get(ino);
+            Inode i = blind ? d.inodes.get(ino) : node.tokens().reads().inode(d, ino);
             // Without a name it is good while this node's own pin of it stands, and nobody is about to take that away.
             if (i == null || !Fault.OPENED_WITHOUT_NAME.on() && i.nlink == 0 && v.handles == 0 && (v.openKeyRevision == 0 || v.closerRunning)) {
                 throw new FsException(Errno.ESTALE);

@@ -289,6 +289,16 @@ public final class ClusterNode implements Operations {
         }
 
         @Override
+        public List<Long> inUse(Domain domain) {
+            return openFiles.inUse(domain);
+        }
+
+        @Override
+        public boolean inUse(long ino) {
+            return openFiles.inUse(node.vnodes().known(ino));
+        }
+
+        @Override
         public void loaded(Domain domain) {
             domain.remainders.forEach((ino, deadFrom) -> openFiles.finishRemainder(domain.id, ino));
         }

@@ -22,7 +22,7 @@ final class Contents {
 
     /** The inode of an open file: gone means that its token was lost with a session and the file was removed meanwhile. */
     Inode inode(Domain d, Vnode v) throws FsException {
-        Inode i = d.inodes.get(v.ino);
+        Inode i = node.tokens().reads().inode(d, v.ino);
         if (i == null) {
             throw new FsException(v.handles > 0 ? Errno.EIO : Errno.ESTALE);
         }

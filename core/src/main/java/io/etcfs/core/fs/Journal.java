@@ -40,6 +40,7 @@ final class Journal {
 
     void add(Domain dir, Dirent e) {
         dir.entries.put(e.hash(), e);
+        nameChanges(dir, e);
         pipeline.put(keys.dirent(dir.id, e.hash(), e.name()), e::encode, false, 24);
         pipeline.touch(dir);
     }
@@ -47,14 +48,20 @@ final class Journal {
     /** The name stays and is another inode's now. */
     void replace(Domain dir, Dirent was, Dirent is) {
         dir.entries.put(is.hash(), is);
+        nameChanges(dir, is);
         pipeline.put(keys.dirent(dir.id, is.hash(), is.name()), is::encode, existed(was.bornBatch()), 24);
         pipeline.touch(dir);
     }
 
     void remove(Domain dir, Dirent e) {
         dir.entries.remove(e.hash());
+        nameChanges(dir, e);
         pipeline.delete(keys.dirent(dir.id, e.hash(), e.name()), existed(e.bornBatch()));
         pipeline.touch(dir);
+    }
+
+    private void nameChanges(Domain dir, Dirent e) {
+        dir.nameChanges(e.hash(), pipeline.openNumber(), pipeline.committedNumber());
     }
 
     void born(Domain domain, Inode inode) {
@@ -118,6 +125,9 @@ final class Journal {
 
     /** The inode goes, blocks and all. Its extents are loaded and few enough for one batch. */
     void delete(Domain domain, Inode inode) {
+        if (inode.ino == domain.id && domain.part != null) {
+            throw new IllegalStateException("directory " + domain.id + " goes and not all is known that lives in it");
+        }
         List<Extent> extents = inode.extents.remove(0, Long.MAX_VALUE >> 1);
         inode.extents.takeDirtyRanges();
         space.free(extents, domain);
@@ -133,6 +143,7 @@ final class Journal {
         pipeline.delete(keys.inode(inode.home, inode.ino), existed(inode.bornBatch));
         domain.countExtents(inode);
         domain.inodes.remove(inode.ino);
+        domain.inodeGoes(inode.ino, pipeline.openNumber(), pipeline.committedNumber());
         domain.othersOpen.remove(inode.ino);
         if (domain.nothingLivesHere()) {
             deleteOwner(domain);

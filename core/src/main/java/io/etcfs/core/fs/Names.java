@@ -50,7 +50,7 @@ final class Names {
                 }
                 node.tokens().require(a, Need.shared(parent), Need.shared(e.home()));
             }
-            Inode i = node.tokens().domain(e.home()).inodes.get(e.ino());
+            Inode i = node.tokens().reads().inode(node.tokens().domain(e.home()), e.ino());
             if (i == null) {
                 throw new FsException(Errno.EIO);
             }
@@ -87,7 +87,7 @@ final class Names {
             Vnode v = node.vnodes().require(ino);
             node.tokens().require(a, Need.shared(v.home));
             Domain d = node.tokens().domain(v.home);
-            Inode i = d.inodes.get(ino);
+            Inode i = node.tokens().reads().inode(d, ino);
             if (i == null) {
                 Attributes removed = namespace.removedDirectory(v);
                 if (removed == null) {
@@ -406,7 +406,7 @@ final class Names {
             }
             node.tokens().require(a, Need.exclusive(parent), Need.exclusive(e.ino()));
             Domain child = node.tokens().domain(e.ino());
-            if (!child.entries.isEmpty()) {
+            if (!node.tokens().reads().isEmpty(child)) {
                 throw new FsException(Errno.ENOTEMPTY);
             }
             namespace.room(Namespace.ROOM);
@@ -427,9 +427,11 @@ final class Names {
             node.tokens().require(a, Need.shared(ino));
             Domain d = node.tokens().domain(ino);
             Inode dir = d.directory();
-            if (dir == null) {
+            if (dir == null || cookie == Long.MAX_VALUE) {
                 return null;
             }
+            long knownTo = node.tokens().reads().listed(d, cookie + 1, withAttributes);
+            boolean first = true;
             if (cookie < COOKIE_DOT) {
                 if (!sink.hasRoomFor(1)) {
                     return null;
@@ -444,9 +446,12 @@ final class Names {
             }
             d.listedNs = node.monitor().nowNs();
             for (Dirent e : d.entries.tailMap(cookie, false).values()) {
-                if (!sink.hasRoomFor(e.name().length)) {
+                boolean unknown = e.hash() >= knownTo && knownTo != Long.MAX_VALUE || withAttributes && !first && node.tokens().reads().lacks(d, e);
+                if (unknown || !sink.hasRoomFor(e.name().length)) {
+                    // An answer that says something is not the end of the listing.
                     return null;
                 }
+                first = false;
                 Operations.Entry entry = null;
                 if (withAttributes) {
                     Domain home = node.tokens().known(e.home());

@@ -50,8 +50,15 @@ final class Namespace {
         return Waiting.directories(domains);
     }
 
+    /**
+     * The name's entry, or null.
+     *
+     * @throws Blocked it is being read
+     */
     Dirent find(Domain dir, byte[] name) {
-        return dir.entry(node.nameHash().hash63(name), name);
+        long hash = node.nameHash().hash63(name);
+        node.tokens().reads().requireName(dir, hash);
+        return dir.entry(hash, name);
     }
 
     /** The directory's own inode; a directory that was removed has none and takes no names. */
@@ -78,9 +85,10 @@ final class Namespace {
      * The inode that the kernel names, or that an entry does.
      *
      * @throws FsException as {@link #gone}
+     * @throws Blocked     it is being read
      */
     Inode inode(Domain home, long ino) throws FsException {
-        Inode i = home.inodes.get(ino);
+        Inode i = node.tokens().reads().inode(home, ino);
         if (i == null) {
             throw gone(ino);
         }

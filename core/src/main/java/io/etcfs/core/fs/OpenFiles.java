@@ -223,6 +223,22 @@ final class OpenFiles {
         return v.lookups > 0 && node.monitor().nowNs() - v.lookedUpNs < LOOKED_UP_NS;
     }
 
+    /** Inodes of the domain that its recall asks for. */
+    List<Long> inUse(Domain d) {
+        List<Long> inos = new ArrayList<>();
+        for (Vnode v : node.vnodes().withHome(d.id)) {
+            if (!v.directory && (v.handles > 0 || aboutToBeOpened(v))) {
+                inos.add(v.ino);
+            }
+        }
+        return inos;
+    }
+
+    boolean inUse(Vnode v) {
+        return v != null && (v.handles > 0 || v.readers > 0 || v.changing || v.nameless || v.closerRunning || v.openKeyRevision != 0 || v.pages != null || !v.waiting.isEmpty()
+                || !v.sideBuffer.isEmpty() || aboutToBeOpened(v));
+    }
+
     private void closeLater(Vnode v) {
         node.tasks().start("close-later-" + v.ino, () -> {
             node.monitor().pause(LOOKED_UP_NS);
@@ -505,7 +521,7 @@ final class OpenFiles {
             }
             node.tokens().require(a, Need.exclusive(v.home));
             Domain d = node.tokens().domain(v.home);
-            Inode inode = d.inodes.get(v.ino);
+            Inode inode = node.tokens().reads().inode(d, v.ino);
             if (inode == null) {
                 if (!node.pipeline().room(4)) {
                     throw Blocked.INSTANCE;
@@ -626,7 +642,7 @@ final class OpenFiles {
             return node.waiting().run(BACKGROUND, a -> {
                 node.tokens().require(a, Need.exclusive(home));
                 Domain d = node.tokens().domain(home);
-                Inode inode = d.inodes.get(ino);
+                Inode inode = node.tokens().reads().inode(d, ino);
                 if (inode == null || inode.deadFrom == Long.MAX_VALUE) {
                     return true;
                 }

@@ -125,7 +125,7 @@ final class Renames {
             if (!source.isDirectory() && target.isDirectory()) {
                 throw new FsException(Errno.EISDIR);
             }
-            if (target.isDirectory() && !targetHome.entries.isEmpty()) {
+            if (target.isDirectory() && !node.tokens().reads().isEmpty(targetHome)) {
                 throw new FsException(Errno.ENOTEMPTY);
             }
         }

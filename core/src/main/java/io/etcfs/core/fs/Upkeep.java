@@ -49,8 +49,8 @@ final class Upkeep {
     private boolean giveBack() {
         node.monitor().lock();
         try {
-            node.tokens().trim();
-            return pruner.run();
+            boolean more = node.tokens().trim();
+            return pruner.run() || more;
         } finally {
             node.monitor().unlock();
         }

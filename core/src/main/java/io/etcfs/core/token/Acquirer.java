@@ -366,7 +366,7 @@ final class Acquirer {
         try {
             switch (asks.commit(new Txn(compares, success, failure), Tokens.REQUEST_NS)) {
                 case Outcome.Committed(TxnResult r) -> {
-                    TokenRecords.Contents contents = everything ? records.contents(res, r, reads) : null;
+                    TokenRecords.Contents contents = everything ? records.contents(res, r, reads, needed(d)) : null;
                     Owner now = mode == Mode.SHARED ? seen.owner() : r.results().get(1) instanceof OpResult.Nested(TxnResult n) && n.succeeded() ? null : owner;
                     long ownerRevision = mode == Mode.SHARED ? seen.ownerRevision() : now == null ? 0 : r.revision();
                     boolean ok = install(d, mode, false, sessionRevision, r.revision(), ownerRevision, now, r, reads, contents);
@@ -433,7 +433,7 @@ final class Acquirer {
             if (own == null) {
                 return new Asked(false, null);
             }
-            TokenRecords.Contents contents = everything ? records.contents(res, r, 0) : null;
+            TokenRecords.Contents contents = everything ? records.contents(res, r, 0, needed(d)) : null;
             boolean empty = res != Tokens.RENAME_TOKEN && (everything ? contents.inodes().isEmpty() : monitor.with(d::nothingLivesHere));
             boolean owns = now.owner() == null ? empty : now.owner().getNode().equals(node) && now.owner().getSession() == sessionRevision;
             if (mode == Mode.EXCLUSIVE && !owns) {
@@ -471,6 +471,7 @@ final class Acquirer {
                     d.countExtents(i);
                 });
                 d.remainders.putAll(contents.remainders());
+                d.part = contents.part();
             }
             if (contents != null || !Fault.OPEN_AS_READ_BEFORE.on()) {
                 noteOthersOpen(d, r, reads);
@@ -485,6 +486,10 @@ final class Acquirer {
         } finally {
             monitor.unlock();
         }
+    }
+
+    private List<Long> needed(Domain d) {
+        return monitor.with(() -> tokens.host().inUse(d));
     }
 
     private void noteOthersOpen(Domain d, TxnResult r, int reads) {

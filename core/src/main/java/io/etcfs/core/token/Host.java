@@ -27,6 +27,12 @@ public interface Host {
      */
     List<Runnable> pinsOfOpenFiles(Domain domain);
 
+    /** Inodes of the domain that have to be known as long as its token is held, as they are open here or about to be. Monitor held. */
+    List<Long> inUse(Domain domain);
+
+    /** The inode has something to do with a request, an open file or one about to be opened. Monitor held. */
+    boolean inUse(long ino);
+
     /** The domain's contents were just read. Monitor held. */
     void loaded(Domain domain);
 

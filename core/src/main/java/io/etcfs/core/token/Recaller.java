@@ -151,7 +151,7 @@ final class Recaller {
             while (!tokens.stopping() && d.held != Mode.NONE && session.revision() == sessionRevision) {
                 long now = monitor.nowNs();
                 long idle = d.unserved ? Long.MAX_VALUE : d.lastUsedNs + IDLE_NS;
-                long until = release ? 0 : Math.min(d.heldSinceNs + d.holdNs, idle);
+                long until = release ? 0 : Math.max(Math.min(d.heldSinceNs + d.holdNs, idle), d.unserved ? d.notBeforeNs : Long.MIN_VALUE);
                 boolean replies = d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on();
                 // Names and attributes stay good where the token becomes SHARED.
                 if (!becomesShared(d, release) && d.validUntilNs > now) {

@@ -5,6 +5,8 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
+import io.etcfs.core.domain.Part;
+import io.etcfs.core.fault.Rare;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Owner;
 import io.etcfs.core.record.proto.Remainder;
@@ -24,6 +26,7 @@ import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.TxnResult;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -33,8 +36,10 @@ import java.util.TreeSet;
 
 /** What etcd has of a token, and of the domain that it covers: read, and decoded. Without the monitor. */
 final class TokenRecords {
-    /** Names, and inodes, that the transaction itself reads: what most directories have. */
-    static final int PAGE = 2000;
+    /** Names, and inodes, that the transaction itself reads: what most directories have. Where there are more, the domain is cached in part. */
+    private static final int PAGE = 2000;
+    /** Of inodes that are asked for one by one: so many in a transaction. */
+    private static final int INODES_AT_ONCE = 100;
     private static final int LARGE_PAGE = 10_000;
     private static final int SMALL_PAGE = 500;
     private static final System.Logger LOG = System.getLogger(Tokens.class.getName());
@@ -127,42 +132,118 @@ final class TokenRecords {
         ops.add(new Op.Range(keys.opensOf(res), keys.opensOf(res).prefixEnd(), 0, true));
         ops.add(Op.prefix(keys.wantsOf(res), 0));
         if (everything) {
-            ops.add(Op.prefix(keys.direntsOf(res), PAGE));
-            ops.add(Op.prefix(keys.inodesOf(res), PAGE));
+            ops.add(Op.prefix(keys.direntsOf(res), page()));
+            ops.add(Op.prefix(keys.inodesOf(res), page()));
             ops.add(Op.prefix(keys.remaindersOf(res), 0));
         }
         return ops;
     }
 
-    /** @param entries by hash: in the order in which they are kept, so that a million can be taken over at once */
-    record Contents(SortedMap<Long, Dirent> entries, List<Inode> inodes, Map<Long, Long> remainders) {}
+    static int page() {
+        return Rare.DIRECTORIES_IN_PART.on() ? 1 : PAGE;
+    }
+
+    /**
+     * @param entries by hash: in the order in which they are kept, so that a million can be taken over at once
+     * @param part    null: that is all
+     */
+    record Contents(SortedMap<Long, Dirent> entries, List<Inode> inodes, Map<Long, Long> remainders, Part part) {}
 
     long lastPageNs() {
         return lastPageNs;
     }
 
-    /** Decodes what the transaction read, and reads on where the answer was cut. The token is ours: nothing changes meanwhile. */
-    Contents contents(long res, TxnResult r, int at) {
-        SortedMap<Long, Dirent> entries = new TreeMap<>();
-        List<Inode> inodes = new ArrayList<>();
+    /**
+     * Decodes what the transaction read. Where the answer was cut it is a part of the domain, the directory's own inode and the {@code needed} ones included, if they are
+     * there. Of a directory that was removed all is read: what lives in its domain is counted by what is cached. The token is ours: nothing changes meanwhile.
+     */
+    Contents contents(long res, TxnResult r, int at, List<Long> needed) {
+        OpResult.Ranged names = r.ranged(at + 2);
+        OpResult.Ranged inodes = r.ranged(at + 3);
+        if (names.more() || inodes.more()) {
+            List<Long> wanted = new ArrayList<>(List.of(res));
+            wanted.addAll(needed);
+            Map<Long, Inode> found = new LinkedHashMap<>();
+            inodes.keyValues().forEach(kv -> {
+                Keys.InodeKey k = keys.parseInode(kv.key());
+                found.put(k.ino(), Inode.decode(k.ino(), k.home(), kv.value()));
+            });
+            Part part = new Part(names.count(), inodes.count());
+            part.allInodes = !inodes.more();
+            if (inodes.more()) {
+                wanted.removeIf(found::containsKey);
+                for (int i = 0; i < wanted.size(); i += INODES_AT_ONCE) {
+                    List<Long> some = wanted.subList(i, Math.min(wanted.size(), i + INODES_AT_ONCE));
+                    List<KeyValue> read = inodes(res, some);
+                    for (int k = 0; k < some.size(); k++) {
+                        if (read.get(k) == null) {
+                            part.gone(some.get(k));
+                        } else {
+                            found.put(some.get(k), Inode.decode(some.get(k), res, read.get(k).value()));
+                        }
+                    }
+                }
+            }
+            if (found.containsKey(res)) {
+                List<Dirent> page = new ArrayList<>();
+                names.keyValues().forEach(kv -> page.add(DirectoryReads.dirent(keys, kv)));
+                part.know(0, DirectoryReads.end(page, names.more(), Long.MAX_VALUE));
+                SortedMap<Long, Dirent> entries = new TreeMap<>();
+                page.forEach(e -> entries.put(e.hash(), e));
+                return new Contents(entries, new ArrayList<>(found.values()), remainders(r, at), part);
+            }
+        }
+        return whole(res, r, at);
+    }
+
+    /** Inodes at home there, null where there is none. */
+    private List<KeyValue> inodes(long res, List<Long> inos) {
+        while (true) {
+            try {
+                if (looks.commit(new Txn(List.of(), inos.stream().map(i -> Op.get(keys.inode(res, i))).toList(), List.of()), Tokens.REQUEST_NS) instanceof Outcome.Committed(TxnResult r)) {
+                    lastPageNs = monitor.nowNs();
+                    List<KeyValue> found = new ArrayList<>();
+                    for (int i = 0; i < inos.size(); i++) {
+                        found.add(r.ranged(i).only());
+                    }
+                    return found;
+                }
+            } catch (StoreRejectedException e) {
+                LOG.log(System.Logger.Level.WARNING, "etcd refuses to read domain {0}: {1}", res, e.getMessage());
+            }
+            monitor.pause(50_000_000L);
+        }
+    }
+
+    private Map<Long, Long> remainders(TxnResult r, int at) {
         Map<Long, Long> remainders = new HashMap<>();
         try {
+            for (KeyValue kv : r.ranged(at + 4).keyValues()) {
+                remainders.put(keys.parseRemainder(kv.key()).ino(), Remainder.parseFrom(kv.value()).getDeadFrom());
+            }
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record of a remainder: " + e.getMessage());
+        }
+        return remainders;
+    }
+
+    /** Decodes what the transaction read, and reads on where the answer was cut. */
+    private Contents whole(long res, TxnResult r, int at) {
+        SortedMap<Long, Dirent> entries = new TreeMap<>();
+        List<Inode> inodes = new ArrayList<>();
+        try {
             readOn(r.ranged(at + 2), keys.direntsOf(res), r.revision(), kv -> {
-                Keys.DirentKey k = keys.parseDirent(kv.key());
-                io.etcfs.core.record.proto.Dirent v = io.etcfs.core.record.proto.Dirent.parseFrom(kv.value());
-                entries.put(k.hash(), new Dirent(k.name(), k.hash(), v.getInode(), v.getType(), v.getHome(), 0));
+                Dirent e = DirectoryReads.dirent(keys, kv);
+                entries.put(e.hash(), e);
             });
             readOn(r.ranged(at + 3), keys.inodesOf(res), r.revision(), kv -> {
                 Keys.InodeKey k = keys.parseInode(kv.key());
                 inodes.add(Inode.decode(k.ino(), k.home(), kv.value()));
             });
-            for (KeyValue kv : r.ranged(at + 4).keyValues()) {
-                remainders.put(keys.parseRemainder(kv.key()).ino(), Remainder.parseFrom(kv.value()).getDeadFrom());
-            }
         } catch (InvalidProtocolBufferException e) {
             throw new NodeStoppedError("damaged record in domain " + res + ": " + e.getMessage());
         }
-        return new Contents(entries, inodes, remainders);
+        return new Contents(entries, inodes, remainders(r, at), null);
     }
 
     private interface Decoder {

@@ -42,6 +42,9 @@ public final class Tokens {
     private static final int MAX_DEPTH = 16;
     static final int MAX_TOKENS = 16_384;
     static final int TRIM_AT_ONCE = 2_000;
+    /** Names and inodes dropped under one hold of the monitor, and in one go. */
+    private static final int DROP_AT_ONCE = 40_000;
+    private static final int DROP_STEP = 4_000;
     private static final long TRIM_IDLE_NS = 1_000_000_000L;
     /** What alone takes half of what may be cached is soon read again where it is used at all. */
     private static final long TRIM_LARGE_IDLE_NS = 10_000_000_000L;
@@ -61,6 +64,7 @@ public final class Tokens {
     private final Acquirer acquirer;
     private final Resurrection resurrection;
     private final TokenWatch watch;
+    private final DirectoryReads reads;
     private final Map<Long, Domain> domains = new TreeMap<>();
     /** By resource: the highest revision of a key of this session's that a delete was sent for as an unknown one, which may still be on its way. */
     private final Map<Long, Long> givenBack = new TreeMap<>();
@@ -86,6 +90,7 @@ public final class Tokens {
         acquirer = new Acquirer(this, parts, records, recaller);
         resurrection = new Resurrection(this, parts, recaller);
         watch = new TokenWatch(this, parts, records, recaller);
+        reads = new DirectoryReads(parts, () -> maxCachedBytes / 8 * 7 - cachedBytes());
     }
 
     public void host(Host host) {
@@ -166,23 +171,37 @@ public final class Tokens {
         return Rare.SMALL_CACHE.on() ? 2 : MAX_TOKENS;
     }
 
-    public record Counters(int held, long acquires, long recalls, long trimmed, long cachedBytes) {}
+    /** @param partReads transactions that read what was not cached of a domain that is cached in part */
+    public record Counters(int held, long acquires, long recalls, long trimmed, long cachedBytes, long partReads) {}
+
+    /** What is not cached of domains that are cached in part. */
+    public DirectoryReads reads() {
+        return reads;
+    }
 
     /** When a page of a directory that is being read came last (ns of the clock): large ones take longer than an operation waits for an answer. */
     public long lastPageNs() {
-        return records.lastPageNs();
+        return Math.max(records.lastPageNs(), reads.lastPageNs());
     }
 
     public Counters counters() {
         int held = 0;
-        long cached = 0;
         for (Domain d : domains.values()) {
             if (d.held != Mode.NONE) {
                 held++;
+            }
+        }
+        return new Counters(held, acquirer.acquires(), recaller.recalls(), trimmed, cachedBytes(), reads.reads());
+    }
+
+    private long cachedBytes() {
+        long cached = 0;
+        for (Domain d : domains.values()) {
+            if (d.held != Mode.NONE) {
                 cached += d.cachedBytes();
             }
         }
-        return new Counters(held, acquirer.acquires(), recaller.recalls(), trimmed, cached);
+        return cached;
     }
 
     // ---- operations ask, monitor held
@@ -367,9 +386,10 @@ public final class Tokens {
 
     /**
      * Gives idle tokens back, longest unused first, while there are too many or too much is cached under them. Those of which the kernel may still believe
-     * something wait for a later call: nothing has to be notified then. Monitor held.
+     * something wait for a later call: nothing has to be notified then. Of large ones that are in use a part is dropped and the token stays. Monitor held. Returns
+     * whether there is more to drop.
      */
-    public void trim() {
+    public boolean trim() {
         List<Domain> held = new ArrayList<>();
         long cached = 0;
         for (Domain d : domains.values()) {
@@ -401,6 +421,46 @@ public final class Tokens {
         if (domains.size() > maxTokens()) {
             domains.values().removeIf(this::droppable);
         }
+        return dropParts(cached);
+    }
+
+    /** Returns whether there is more to drop. */
+    private boolean dropParts(long cached) {
+        long tooMuch = Rare.DIRECTORIES_IN_PART.on() ? Long.MAX_VALUE : cached > maxCachedBytes ? cached - maxCachedBytes / 8 * 7 : 0;
+        if (tooMuch == 0) {
+            return false;
+        }
+        List<Domain> large = new ArrayList<>();
+        for (Domain d : domains.values()) {
+            if (droppableInPart(d)) {
+                large.add(d);
+            }
+        }
+        large.sort(Comparator.comparingLong(d -> d.lastUsedNs));
+        int left = DROP_AT_ONCE;
+        for (Domain d : large) {
+            while (tooMuch > 0 && left > 0) {
+                long before = d.cachedBytes();
+                int names = d.entries.size();
+                int inodes = d.inodes.size();
+                int most = Math.min(left, DROP_STEP);
+                d.dropInodes(most, pipeline.committedNumber(), i -> host.inUse(i.ino));
+                d.dropNames(most, pipeline.committedNumber());
+                int gone = names + inodes - d.entries.size() - d.inodes.size();
+                tooMuch -= before - d.cachedBytes();
+                left -= Math.max(gone, 1);
+                if (gone < most || Rare.DIRECTORIES_IN_PART.on()) {
+                    break;
+                }
+            }
+        }
+        return left <= 0 && tooMuch > 0;
+    }
+
+    /** Of what is about to change hands, or is not settled, nothing is dropped; nor of a directory that was removed, in whose domain what lives is counted. */
+    private boolean droppableInPart(Domain d) {
+        return d.held != Mode.NONE && d.loaded && !d.giving && !d.takeBack && !d.birthUnpublished && d.directory() != null && d.wholeUntilNs <= monitor.nowNs()
+                && d.entries.size() + d.inodes.size() > 2 * TokenRecords.page();
     }
 
     /** Gives up all tokens; returns when none is left or the time is over. */

@@ -9,6 +9,7 @@ import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Counter;
 import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.NameHash;
 import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.store.MetadataStore;
@@ -34,6 +35,8 @@ public final class TestCluster implements AutoCloseable {
     public final MemoryDevice device;
     /** Of all nodes. It confirms nothing until a test says otherwise. */
     public final TestFencer fencer = new TestFencer();
+    public static final byte[] NAME_HASH_KEY = new byte[NameHash.KEY_BYTES];
+
     public final Super superblock;
     /** Why nodes stopped that should not have, and broken invariants. */
     public final List<String> stopped = new CopyOnWriteArrayList<>();
@@ -63,7 +66,7 @@ public final class TestCluster implements AutoCloseable {
     /** The superblock of a filesystem for tests, with arenas of 16 MiB. */
     public static Super superblock(String name, long deviceBytes) {
         return Super.newBuilder().setFormatVersion(1).setName(name).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
-                .setNameHashKey(ByteString.copyFrom(new byte[16])).build();
+                .setNameHashKey(ByteString.copyFrom(NAME_HASH_KEY)).build();
     }
 
     /** Makes the filesystem: all its first records. */

@@ -51,7 +51,9 @@ final class Op {
     /** The permission bits that CHMOD sets and STAT shows. */
     int mode;
     SimAcl acl;
+    /** Of a READDIR: the names at hashes above {@link #offset} up to {@code listedTo}. */
     Map<String, Long> listing;
+    long listedTo;
     /** Somebody changed the file's size meanwhile. */
     boolean sizeChanged;
     /** The kernel cut what was read at an end of the file that it knew to be out of date. */

@@ -16,7 +16,8 @@ import java.util.Set;
 
 /** A process on one machine that works in the filesystem, a random operation after the other. */
 final class Program {
-    private static final String[] NAMES = {"a", "b", "c", "d"};
+    private static final String[] NAMES = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+    private static final int FEW_NAMES = 4;
     private static final int MAX_OPEN = 3;
     private static final List<Op.Kind> USUAL = Arrays.stream(Op.Kind.values()).filter(k -> !k.extra()).toList();
     private static final int O_DSYNC = 010000;
@@ -92,7 +93,7 @@ final class Program {
                 w.put(Op.Kind.CLOSE, 1);
                 return new Taste(w, 1 + random.nextInt(2), random.nextBoolean() ? 4_096 : 9_000, random.nextBoolean() ? 2 : 60);
             }
-            return new Taste(w, NAMES.length, random.nextBoolean() ? 9_000 : 40_000, random.nextBoolean() ? 2 : 60);
+            return new Taste(w, FEW_NAMES, random.nextBoolean() ? 9_000 : 40_000, random.nextBoolean() ? 2 : 60);
         }
     }
 
@@ -193,7 +194,7 @@ final class Program {
                 if (!files.isEmpty()) {
                     // The latest: it may have no name yet.
                     long ino = files.getLast();
-                    String name = NAMES[extraRandom.nextInt(taste.names)];
+                    String name = NAMES[extraRandom.nextInt(names())];
                     done(op(Op.Kind.LINK, ino, null, dir, name, 0, 0, null), () -> kernel.link(ino, dir, name));
                 }
             }
@@ -207,9 +208,9 @@ final class Program {
             case 8 -> {
                 // Long enough for attributes to be granted again after somebody else had the directory.
                 world.scheduler.sleep(extraRandom.nextLong(3_500_000_000L));
-                lookAndAccess(dir, NAMES[extraRandom.nextInt(taste.names)]);
+                lookAndAccess(dir, NAMES[extraRandom.nextInt(names())]);
             }
-            case 9 -> lookAndAccess(dir, NAMES[extraRandom.nextInt(taste.names)]);
+            case 9 -> lookAndAccess(dir, NAMES[extraRandom.nextInt(names())]);
             default -> access(any);
         }
     }
@@ -285,18 +286,34 @@ final class Program {
         throw new IllegalStateException();
     }
 
+    /** As many as make directories large, where that is what is played. */
+    private int names() {
+        return world.manyNames() ? taste.names + NAMES.length - FEW_NAMES : taste.names;
+    }
+
     private <T> T any(List<T> some) {
         return some.get(random.nextInt(some.size()));
     }
 
     private void step() {
         long dir = any(directories);
-        String name = NAMES[random.nextInt(taste.names)];
+        String name = NAMES[random.nextInt(names())];
         switch (kind()) {
             case LOOKUP -> lookup(dir, name);
             case READDIR -> {
-                Op op = op(Op.Kind.READDIR, dir, null, 0, null, 0, 0, null);
-                done(op, () -> op.listing = kernel.readdir(dir));
+                boolean withAttributes = world.manyNames() && extraRandom.nextBoolean();
+                long from = 0;
+                boolean more = true;
+                while (more) {
+                    long offset = from;
+                    Op op = op(Op.Kind.READDIR, dir, null, 0, null, offset, 0, null);
+                    more = done(op, () -> {
+                        SimKernel.Listing l = kernel.readdir(dir, offset, withAttributes);
+                        op.listing = l.names();
+                        op.listedTo = l.end() == offset ? Long.MAX_VALUE : l.end();
+                    }) && op.listedTo != Long.MAX_VALUE;
+                    from = op.listedTo;
+                }
             }
             case STAT -> {
                 long ino = files.isEmpty() || random.nextInt(3) == 0 ? dir : any(files);
@@ -336,7 +353,7 @@ final class Program {
             case RMDIR -> done(op(Op.Kind.RMDIR, dir, name, 0, null, 0, 0, null), () -> kernel.remove(dir, name, true));
             case RENAME -> {
                 long to = any(directories);
-                String toName = NAMES[random.nextInt(taste.names)];
+                String toName = NAMES[random.nextInt(names())];
                 if (dir != to || !name.equals(toName)) {
                     done(op(Op.Kind.RENAME, dir, name, to, toName, 0, 0, null), () -> kernel.rename(dir, name, to, toName));
                 }

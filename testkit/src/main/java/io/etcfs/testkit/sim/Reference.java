@@ -2,6 +2,9 @@ package io.etcfs.testkit.sim;
 
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.fs.Errno;
+import io.etcfs.core.record.NameHash;
+import io.etcfs.testkit.cluster.TestCluster;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -19,6 +22,8 @@ import java.util.TreeMap;
 final class Reference {
     /** Files of programs are shorter. */
     private static final int MOST_BYTES = 64 << 10;
+    /** In whose order names are listed: that of {@link TestCluster#superblock}. */
+    private static final NameHash HASH = new NameHash(TestCluster.NAME_HASH_KEY);
 
     /** An inode. Not changed once it is in a state. */
     private static final class Node {
@@ -131,6 +136,18 @@ final class Reference {
     /** Bytes that lost writes (and zeros that lost holes and truncations) may have left in place: each may be read where it is, or not. */
     private final List<Op> strays;
 
+    private Map<String, Long> listed(Op op) {
+        if (!livingDirectory(op.ino)) {
+            return Map.of();
+        }
+        Map<String, Long> names = new TreeMap<>(nodes.get(op.ino).names);
+        names.keySet().removeIf(n -> {
+            long hash = HASH.hash63(n.getBytes(StandardCharsets.UTF_8));
+            return hash <= op.offset || hash > op.listedTo;
+        });
+        return names;
+    }
+
     private Reference(Map<Long, Node> nodes, List<Op> strays) {
         this.nodes = nodes;
         this.strays = strays;
@@ -223,7 +240,7 @@ final class Reference {
             case LOOKUP -> op.refused(Errno.ENOENT, Errno.ESTALE) ? livingDirectory(op.ino) && name(op.ino, op.name) != 0 ? null : this
                     : op.error == null && name(op.ino, op.name) == op.resultIno ? this : null;
             case READDIR -> op.refused(Errno.ENOENT, Errno.ESTALE) ? livingDirectory(op.ino) ? null : this
-                    : op.error == null && (livingDirectory(op.ino) ? nodes.get(op.ino).names : Map.of()).equals(op.listing) ? this : null;
+                    : op.error == null && listed(op).equals(op.listing) ? this : null;
             case STAT -> stat(op);
             case ACCESS -> {
                 Node n = nodes.get(op.ino);

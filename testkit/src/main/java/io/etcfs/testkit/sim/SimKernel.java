@@ -540,13 +540,18 @@ final class SimKernel implements KernelCache {
         return null;
     }
 
-    Map<String, Long> readdir(long dir) throws FsException {
+    /** A piece of a listing. {@code end}: the offset at which the next one begins; the same as the offset of this one: there is no more. */
+    record Listing(Map<String, Long> names, long end) {}
+
+    /** @param withAttributes the daemon is asked for them, too; nothing is done with them */
+    Listing readdir(long dir, long offset, boolean withAttributes) throws FsException {
         Known d = known(dir);
         d.names.readLock().lock();
         try {
             return ask((fs, call) -> {
                 Map<String, Long> names = new TreeMap<>();
-                fs.readdir(call, dir, 0, 0, false, new Operations.DirectorySink() {
+                long[] end = {offset};
+                fs.readdir(call, dir, 0, offset, withAttributes, new Operations.DirectorySink() {
                     @Override
                     public boolean hasRoomFor(int nameLength) {
                         return true;
@@ -555,12 +560,16 @@ final class SimKernel implements KernelCache {
                     @Override
                     public void add(byte[] name, long ino, int type, long cookie, Operations.Entry entry) {
                         String n = new String(name, StandardCharsets.UTF_8);
+                        end[0] = cookie;
                         if (!n.equals(".") && !n.equals("..")) {
                             names.put(n, ino);
                         }
+                        if (entry != null) {
+                            fs.forget(ino, 1);
+                        }
                     }
                 });
-                return names;
+                return new Listing(names, end[0]);
             });
         } finally {
             d.names.readLock().unlock();

@@ -61,7 +61,12 @@ public final class World {
             Set<Rare> rare = EnumSet.noneOf(Rare.class);
             for (Rare way : Rare.values()) {
                 // Drawn apart: what a seed plays does not change with a way that is added.
-                if ((way == Rare.SMALL_CACHE ? new Random(seed ^ 0x6ca11e) : r).nextInt(3) == 0) {
+                Random drawn = switch (way) {
+                    case SMALL_CACHE -> new Random(seed ^ 0x6ca11e);
+                    case DIRECTORIES_IN_PART -> new Random(seed ^ 0xd1f7a7);
+                    default -> r;
+                };
+                if (drawn.nextInt(3) == 0) {
                     rare.add(way);
                 }
             }
@@ -190,6 +195,10 @@ public final class World {
             Rare.prefer(Set.of());
         }
         return new Result(plan, failure, world.story, world.scheduler.digest(), world.operations, world.scheduler.nowNs(), world.scheduler.steps());
+    }
+
+    boolean manyNames() {
+        return plan.rare.contains(Rare.DIRECTORIES_IN_PART);
     }
 
     // ---- what the parts tell
