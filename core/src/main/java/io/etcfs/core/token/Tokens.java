@@ -45,6 +45,7 @@ public final class Tokens {
     /** Names and inodes dropped under one hold of the monitor, and in one go. */
     private static final int DROP_AT_ONCE = 40_000;
     private static final int DROP_STEP = 4_000;
+    private static final long RARELY_NS = 150_000_000L;
     private static final long TRIM_IDLE_NS = 1_000_000_000L;
     /** What alone takes half of what may be cached is soon read again where it is used at all. */
     private static final long TRIM_LARGE_IDLE_NS = 10_000_000_000L;
@@ -72,6 +73,8 @@ public final class Tokens {
     private final long[] lastChanged = new long[LAST_CHANGED];
     private Host host;
     private long trimmed;
+    /** {@link Rare#DIRECTORIES_IN_PART} */
+    private long rarelyDroppedNs;
     private boolean leaving;
     private boolean stopping;
 
@@ -260,6 +263,10 @@ public final class Tokens {
     }
 
     private void used(Domain d, Mode mode) {
+        if (Rare.DIRECTORIES_IN_PART.on() && monitor.nowNs() - rarelyDroppedNs > RARELY_NS) {
+            rarelyDroppedNs = monitor.nowNs();
+            dropParts(Long.MAX_VALUE);
+        }
         d.unserved = false;
         d.lastUsedNs = monitor.nowNs();
         if (mode == Mode.EXCLUSIVE) {
@@ -426,7 +433,7 @@ public final class Tokens {
 
     /** Returns whether there is more to drop. */
     private boolean dropParts(long cached) {
-        long tooMuch = Rare.DIRECTORIES_IN_PART.on() ? Long.MAX_VALUE : cached > maxCachedBytes ? cached - maxCachedBytes / 8 * 7 : 0;
+        long tooMuch = cached > maxCachedBytes ? cached - maxCachedBytes / 8 * 7 : 0;
         if (tooMuch == 0) {
             return false;
         }
@@ -449,7 +456,7 @@ public final class Tokens {
                 int gone = names + inodes - d.entries.size() - d.inodes.size();
                 tooMuch -= before - d.cachedBytes();
                 left -= Math.max(gone, 1);
-                if (gone < most || Rare.DIRECTORIES_IN_PART.on()) {
+                if (gone < most) {
                     break;
                 }
             }
