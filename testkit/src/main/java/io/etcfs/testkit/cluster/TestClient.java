@@ -165,20 +165,26 @@ public final class TestClient {
     public List<String> list(String path) throws FsException {
         return with(path, ino -> {
             List<String> names = new ArrayList<>();
-            fs.readdir(call(), ino, 0, 0, false, new Operations.DirectorySink() {
-                @Override
-                public boolean hasRoomFor(int nameLength) {
-                    return true;
-                }
-
-                @Override
-                public void add(byte[] name, long i, int type, long cookie, Operations.Entry entry) {
-                    String n = new String(name, StandardCharsets.UTF_8);
-                    if (!n.equals(".") && !n.equals("..")) {
-                        names.add(n);
+            long[] end = {0};
+            long from = -1;
+            while (end[0] != from) {
+                from = end[0];
+                fs.readdir(call(), ino, 0, from, false, new Operations.DirectorySink() {
+                    @Override
+                    public boolean hasRoomFor(int nameLength) {
+                        return true;
                     }
-                }
-            });
+
+                    @Override
+                    public void add(byte[] name, long i, int type, long cookie, Operations.Entry entry) {
+                        String n = new String(name, StandardCharsets.UTF_8);
+                        end[0] = cookie;
+                        if (!n.equals(".") && !n.equals("..")) {
+                            names.add(n);
+                        }
+                    }
+                });
+            }
             names.sort(null);
             return names;
         });
