@@ -40,6 +40,7 @@ public final class DirectoryReads {
     /** Records of a listing, and of what is read on in the background. */
     private static final int LISTING = 2000;
     private static final int PAGE = 10_000;
+    private static final int SMALL_PAGE = 500;
     /** Inodes that one transaction reads, and that are read ahead of a listing. */
     private static final int INODES_AT_ONCE = 100;
     private static final int INODES_AHEAD = 800;
@@ -90,6 +91,7 @@ public final class DirectoryReads {
         return reads;
     }
 
+    /** When a page of a domain that an operation waits for as a whole came last. */
     long lastPageNs() {
         return lastPageNs;
     }
@@ -275,7 +277,6 @@ public final class DirectoryReads {
                 return false;
             }
             Taker taker = decoder.decode(r);
-            lastPageNs = monitor.nowNs();
             monitor.lock();
             try {
                 if (d.part == null || !held(d) || d.dropped != dropped && !Fault.READ_WITHOUT_TOKEN.on()) {
@@ -369,7 +370,8 @@ public final class DirectoryReads {
         }
         part.filling = true;
         long dropped = d.dropped;
-        int page = Rare.DIRECTORIES_IN_PART.on() ? 2 : PAGE;
+        // Smaller where that was too much for the time there is, perhaps.
+        int[] page = {Rare.DIRECTORIES_IN_PART.on() ? 2 : PAGE};
         tasks.start("fill-" + d.id, () -> {
             try {
                 while (monitor.with(() -> more(d, dropped)) && !fillNames(d, page)) {
@@ -377,7 +379,8 @@ public final class DirectoryReads {
                 }
                 Key[] from = {keys.inodesOf(d.id)};
                 while (from[0] != null && monitor.with(() -> more(d, dropped))) {
-                    if (!fillInodes(d, from, page)) {
+                    if (!fillInodes(d, from, page[0])) {
+                        page[0] = Math.max(SMALL_PAGE, page[0] / 2);
                         monitor.pause(RETRY_NS);
                     }
                 }
@@ -399,7 +402,7 @@ public final class DirectoryReads {
     }
 
     /** True: all names are known. */
-    private boolean fillNames(Domain d, int page) {
+    private boolean fillNames(Domain d, int[] page) {
         long from;
         long end;
         monitor.lock();
@@ -412,7 +415,8 @@ public final class DirectoryReads {
         } finally {
             monitor.unlock();
         }
-        if (!readNames(d, from, end, page)) {
+        if (!readNames(d, from, end, page[0])) {
+            page[0] = Math.max(SMALL_PAGE, page[0] / 2);
             monitor.pause(RETRY_NS);
         }
         return false;
@@ -430,6 +434,9 @@ public final class DirectoryReads {
             return () -> {
                 inodes.forEach(d::take);
                 from[0] = next;
+                if (d.wholeUntilNs > monitor.nowNs()) {
+                    lastPageNs = monitor.nowNs();
+                }
                 if (next == null) {
                     d.allInodesTaken();
                 }
