@@ -31,8 +31,6 @@ class LargeDirectoryTest {
     @Test
     void bothNodesListChangeAndRemoveOneThatDoesNotFit() throws Exception {
         Crew.run(cluster, Duration.ofSeconds(540), "large", """
-                import ctypes
-                libc = ctypes.CDLL(None, use_errno=True)
                 class Dirent(ctypes.Structure):
                     _fields_ = [('ino', ctypes.c_uint64), ('off', ctypes.c_int64), ('len', ctypes.c_uint16), ('type', ctypes.c_uint8), ('name', ctypes.c_char * 256)]
                 libc.opendir.restype = ctypes.c_void_p
@@ -56,6 +54,7 @@ class LargeDirectoryTest {
                         names = []
                         while len(names) < n:
                             name = self.next()
+                            tick()
                             if name is None:
                                 break
                             if name not in ('.', '..'):
@@ -65,6 +64,7 @@ class LargeDirectoryTest {
                         libc.closedir(self.dir)
 
                 def make(path):
+                    tick()
                     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
 
                 N = int(ARGS[0])
@@ -77,6 +77,7 @@ class LargeDirectoryTest {
                 goes = iter(['f%d' % i for i in range(0, N, 10)])
 
                 for i in range(0, N, 701):
+                    tick()
                     check(os.stat(there + '/f%d' % i).st_nlink == 1, 'lost', i)
                     check(refused(lambda: os.stat(there + '/absent%d' % i), errno.ENOENT), 'found', i)
                     check(refused(lambda: make(there + '/f%d' % i), errno.EEXIST), 'made twice', i)
@@ -119,12 +120,17 @@ class LargeDirectoryTest {
                     check(len(seen) == len(set(seen)), side, 'twice:', len(seen) - len(set(seen)))
                     check([x for x in seen if x in stays] == order, side, 'lacks', len(stays - set(seen)))
                 for side in here, there:
-                    listed = set(os.listdir(side))
+                    listed = set(Listing(side).some(10 * N))
                     check(listed == names, side, 'lacks', len(names - listed), 'has too many', len(listed - names))
+                links = 0
                 with os.scandir(there) as entries:
-                    check(sum(e.stat().st_nlink for e in entries) == len(names), 'attributes')
+                    for e in entries:
+                        tick()
+                        links += e.stat().st_nlink
+                check(links == len(names), 'attributes')
                 check(refused(lambda: os.rmdir(here), errno.ENOTEMPTY), 'removed')
                 for i, name in enumerate(sorted(names)):
+                    tick()
                     os.unlink((here if i // 3000 % 2 else there) + '/' + name)
                 check(os.listdir(here) == os.listdir(there) == [], 'left over')
                 os.rmdir(there)

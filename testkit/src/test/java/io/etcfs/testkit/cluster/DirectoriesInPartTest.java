@@ -288,6 +288,45 @@ class DirectoriesInPartTest {
         assertTrue(comesBack(true));
     }
 
+    /** What is cached is dropped while the batch that makes these names is on its way. */
+    @Test
+    void whatIsNotPublishedIsNotDropped() throws Exception {
+        assertEquals(List.of(), lostWhenDropped("x"));
+        Fault.plant(Set.of(Fault.DROPPED_UNPUBLISHED));
+        assertFalse(lostWhenDropped("y").isEmpty());
+    }
+
+    private List<String> lostWhenDropped(String prefix) throws Exception {
+        CountDownLatch publish = new CountDownLatch(1);
+        way.hook = txn -> {
+            if (txn.success().stream().anyMatch(op -> op instanceof Op.Put(Key key, byte[] value, long lease) && key.equals(keys.batch("n2")))) {
+                await(publish);
+            }
+            return null;
+        };
+        try {
+            List<String> made = new ArrayList<>();
+            for (int i = 0; i < 20; i++) {
+                made.add(prefix + i);
+                n2.forget(n2.mknod(call(), dir, bytes(prefix + i), 0100644, 0, 0).ino(), 1);
+            }
+            for (Piece p = piece(n2, 0, 500, true); !p.names.isEmpty(); p = piece(n2, p.end(), 500, true)) {
+                assertTrue(p.names.size() <= 500);
+            }
+            eventually("a part is dropped", () -> n2.status().cachedBytes() <= BOUND_BYTES);
+            List<String> lost = new ArrayList<>();
+            for (String name : made) {
+                if (n2.lookup(call(), dir, bytes(name)).attributes() == null) {
+                    lost.add(name);
+                }
+            }
+            return lost;
+        } finally {
+            publish.countDown();
+            way.hook = txn -> null;
+        }
+    }
+
     /** Whether a name is seen after it was removed, on this node or another, between the reading of a page of names ahead of a listing and its answer. */
     private boolean comesBack(boolean removedElsewhere) throws Exception {
         // The token comes with the first 2,000 names.
