@@ -202,7 +202,8 @@ final class Reference {
         }
 
         void name(long dir, String name, long ino) {
-            nodes.put(dir, nodes.get(dir).with(name, ino));
+            // A name in a directory that is not there is for the checker of records to find.
+            nodes.computeIfPresent(dir, (d, n) -> n.with(name, ino));
         }
 
         boolean has(long ino) {
