@@ -267,6 +267,28 @@ public final class DevCluster implements AutoCloseable {
         return etcdctl("get", "--prefix", "--keys-only", prefix() + part);
     }
 
+    /** How many keys that is. */
+    public long count(String part) {
+        return keys(part).lines().filter(l -> !l.isBlank()).count();
+    }
+
+    /** What {@link #await} waits for. */
+    public interface Condition {
+        boolean holds() throws Exception;
+    }
+
+    /** Returns how long it took, in ms; else an AssertionError with the ends of the logs. */
+    public long await(String what, Duration limit, Condition condition) throws Exception {
+        long begin = System.nanoTime();
+        while (!condition.holds()) {
+            if (System.nanoTime() - begin > limit.toNanos()) {
+                throw new AssertionError("not within " + limit + ": " + what + "\n" + logTails());
+            }
+            Thread.sleep(50);
+        }
+        return (System.nanoTime() - begin) / 1_000_000;
+    }
+
     public String etcfsctl(String... args) {
         return answered("etcfsctl", tryEtcfsctl(args));
     }

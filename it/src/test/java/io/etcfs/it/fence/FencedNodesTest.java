@@ -72,24 +72,6 @@ class FencedNodesTest {
         Crew.run(cluster, LIMIT, "fenced", program, all.toArray());
     }
 
-    private static long count(String part) {
-        return cluster.keys(part).lines().filter(l -> !l.isBlank()).count();
-    }
-
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
-    /** Returns how long it took, in ms. */
-    private static long await(String what, Condition condition) throws Exception {
-        long begin = System.nanoTime();
-        while (!condition.holds()) {
-            assertTrue(System.nanoTime() - begin < LIMIT.toNanos(), () -> "not within " + LIMIT + ": " + what + "\n" + cluster.logTails());
-            Thread.sleep(100);
-        }
-        return (System.nanoTime() - begin) / 1_000_000;
-    }
-
     private static long times(String what, String log) {
         return log.lines().filter(l -> l.contains(what)).count();
     }
@@ -103,22 +85,22 @@ class FencedNodesTest {
     void whoIsKilledIsFencedOnce() throws Exception {
         long fencedBefore = times("node n2 is fenced", cluster.logOf(1));
         run(2, WRITE, "killed", "a");
-        assertTrue(count("arena:n2/") > 0);
+        assertTrue(cluster.count("arena:n2/") > 0);
         cluster.kill(2);
         long begin = System.nanoTime();
         run(1, WRITE, "killed", "b");
         System.out.println("the other wrote its file " + (System.nanoTime() - begin) / 1_000_000 + " ms after the kill");
-        System.out.println("fence_done " + await("the fence", () -> count("fence_done:n2") == 1) + " ms after the other's write");
-        assertEquals(0, count("arena:n2/") + count("fence_pending:"));
+        System.out.println("fence_done " + cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n2") == 1) + " ms after the other's write");
+        assertEquals(0, cluster.count("arena:n2/") + cluster.count("fence_pending:"));
         // Who has freed blocks in them may have claimed them already.
-        assertTrue(count("free_arena:") + count("arena:n1/") > 1);
+        assertTrue(cluster.count("free_arena:") + cluster.count("arena:n1/") > 1);
         run(1, CHECK, "killed", "b");
         assertEquals(0, cluster.tryEtcfsctl("status").code());
         assertSound();
         Thread.sleep(35_000);
         assertEquals(fencedBefore + 1, times("node n2 is fenced", cluster.logOf(1)), "once, the next sweep included");
         cluster.remount(2);
-        assertEquals(0, count("fence_"));
+        assertEquals(0, cluster.count("fence_"));
         run(2, CHECK, "killed", "b");
         run(2, WRITE, "killed", "c");
         run(1, CHECK, "killed", "c");
@@ -140,8 +122,8 @@ class FencedNodesTest {
                 Thread.sleep(1_000);
                 assertTrue(writer.isAlive());
                 relay.silence();
-                await("the fence", () -> count("fence_done:n2") == 1);
-                await("it stops", () -> !cluster.isServing(2));
+                cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n2") == 1);
+                cluster.await("it stops", LIMIT, () -> !cluster.isServing(2));
                 assertTrue(cluster.logOf(2).contains("reservation conflict"), cluster.logTails());
                 run(1, WRITE, "cut", "b");
                 run(1, CHECK, "cut", "b");
@@ -163,10 +145,10 @@ class FencedNodesTest {
         try {
             Thread.sleep(1_000);
             cluster.pause(2);
-            await("the fence", () -> count("fence_done:n2") == 1);
+            cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n2") == 1);
             run(1, WRITE, "stopped", "b");
             cluster.resume(2);
-            await("it stops", () -> !cluster.isServing(2));
+            cluster.await("it stops", LIMIT, () -> !cluster.isServing(2));
             assertTrue(cluster.logOf(2).contains("this node was fenced"), cluster.logTails());
             run(1, CHECK, "stopped", "b");
             assertSound();
@@ -182,13 +164,13 @@ class FencedNodesTest {
         for (int i = 0; i < 5; i++) {
             run(2, WRITE, "left", Integer.toString(i));
             cluster.umount(2);
-            assertEquals(1, count("departed:n2"));
-            assertEquals(0, count("fence_") + count("arena:n2/"));
+            assertEquals(1, cluster.count("departed:n2"));
+            assertEquals(0, cluster.count("fence_") + cluster.count("arena:n2/"));
             run(1, CHECK, "left", Integer.toString(i));
             cluster.remount(2);
         }
         Thread.sleep(12_000);
-        assertEquals(0, count("fence_"));
+        assertEquals(0, cluster.count("fence_"));
         assertSound();
     }
 
@@ -203,18 +185,18 @@ class FencedNodesTest {
             run(2, WRITE, "counted", "a");
             cluster.kill(2);
             run(1, WRITE, "counted", "b");
-            fenceMs.add(await("the fence", () -> count("fence_done:n2") == 1));
+            fenceMs.add(cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n2") == 1));
             assertEquals(i, times("node n2 is fenced", cluster.logOf(1)), "fences after " + i + " crashes");
             cluster.remount(2);
             run(2, CHECK, "counted", "b");
             cluster.umount(2);
-            assertEquals(1, count("departed:n2"));
-            assertEquals(0, count("fence_") + count("arena:n2/"));
+            assertEquals(1, cluster.count("departed:n2"));
+            assertEquals(0, cluster.count("fence_") + cluster.count("arena:n2/"));
             cluster.remount(2);
         }
         cluster.umount(2);
         Thread.sleep(45_000);
-        assertEquals(0, count("fence_"), "a sweep finds nobody");
+        assertEquals(0, cluster.count("fence_"), "a sweep finds nobody");
         assertEquals(rounds, times("node n2 is fenced", cluster.logOf(1)));
         assertSound();
         fenceMs.sort(null);

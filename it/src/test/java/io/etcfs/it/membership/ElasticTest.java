@@ -72,22 +72,6 @@ class ElasticTest {
         }
     }
 
-    private static long count(String part) {
-        return cluster.keys(part).lines().filter(l -> !l.isBlank()).count();
-    }
-
-    private static void await(String what, Condition condition) throws Exception {
-        long end = System.nanoTime() + LIMIT.toNanos();
-        while (!condition.holds()) {
-            assertTrue(System.nanoTime() < end, () -> "not within " + LIMIT + ": " + what + "\n" + cluster.logTails());
-            Thread.sleep(50);
-        }
-    }
-
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
     /** Work that goes on until the end of the test, or of its node. */
     private Crew.Child work(Crew crew, int node, String name) throws Exception {
         Path account = cluster.scratch().resolve(name + "-" + node);
@@ -112,7 +96,7 @@ class ElasticTest {
 
     @Test
     void threeNodesBecomeFiveAndThreeAgain() throws Exception {
-        long generations = count("fence_");
+        long generations = cluster.count("fence_");
         try (Crew crew = new Crew(cluster); Crew guests = new Crew(cluster)) {
             List<Crew.Child> staying = List.of(work(crew, 1, "grow"), work(crew, 2, "grow"), work(crew, 3, "grow"));
             crew.start();
@@ -135,10 +119,10 @@ class ElasticTest {
             Files.createFile(stop("grow"));
             crew.await(LIMIT);
         }
-        assertEquals(1, count("departed:n4"));
-        assertEquals(1, count("departed:n5"));
-        assertEquals(0, count("arena:n4/") + count("arena:n5/"));
-        assertEquals(generations, count("fence_"), "nobody was fenced");
+        assertEquals(1, cluster.count("departed:n4"));
+        assertEquals(1, cluster.count("departed:n5"));
+        assertEquals(0, cluster.count("arena:n4/") + cluster.count("arena:n5/"));
+        assertEquals(generations, cluster.count("fence_"), "nobody was fenced");
         verify(1);
     }
 
@@ -154,19 +138,19 @@ class ElasticTest {
             dies.awaitTicks(10, LIMIT);
             Files.createFile(Path.of(accounts.get(1) + ".killed"));
             cluster.kill(3);
-            await("the intent", () -> count("fence_pending:n3") + count("fence_done:n3") > 0);
+            cluster.await("the intent", LIMIT, () -> cluster.count("fence_pending:n3") + cluster.count("fence_done:n3") > 0);
             cluster.remount(2);
             Crew.Child joins = work(crew, 2, "join");
             crew.start();
             joins.awaitTicks(10, LIMIT);
-            await("the fence", () -> count("fence_done:n3") == 1);
+            cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n3") == 1);
             stays.awaitTicks(stays.ticks() + 10, LIMIT);
-            assertEquals(0, count("fence_pending:") + count("arena:n3/"));
+            assertEquals(0, cluster.count("fence_pending:") + cluster.count("arena:n3/"));
             cluster.remount(3);
             Files.createFile(stop("join"));
             crew.await(LIMIT);
         }
-        assertEquals(0, count("fence_"));
+        assertEquals(0, cluster.count("fence_"));
         verify(3);
     }
 
@@ -183,18 +167,18 @@ class ElasticTest {
             }
             long pid = cluster.pid(3);
             CompletableFuture<DevCluster.Result> leave = CompletableFuture.supplyAsync(() -> cluster.leave(3));
-            await("the leave", () -> !Files.readString(Path.of("/proc/self/mounts")).contains(cluster.mount(3).toString()));
+            cluster.await("the leave", LIMIT, () -> !Files.readString(Path.of("/proc/self/mounts")).contains(cluster.mount(3).toString()));
             Thread.sleep(delayMs);
             DevCluster.signal("KILL", pid);
             DevCluster.Result result = leave.get();
-            boolean left = count("departed:n3") == 1;
+            boolean left = cluster.count("departed:n3") == 1;
             System.out.println("killed " + delayMs + " ms after it was unmounted: " + (left ? "it had left" : "it had not left") + ", umount ended with " + result.code());
             if (!left) {
-                await("the fence", () -> count("fence_done:n3") == 1);
+                cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n3") == 1);
             }
-            assertEquals(0, count("arena:n3/") + count("fence_pending:"));
+            assertEquals(0, cluster.count("arena:n3/") + cluster.count("fence_pending:"));
             cluster.remount(3);
-            assertEquals(0, count("fence_"));
+            assertEquals(0, cluster.count("fence_"));
         }
         verify(2);
     }

@@ -48,23 +48,6 @@ class MembershipTest {
         Crew.run(cluster, LIMIT, "member", program, cluster.mount(node).resolve("members"), "", name);
     }
 
-    private static long count(DevCluster cluster, String part) {
-        return cluster.keys(part).lines().filter(l -> !l.isBlank()).count();
-    }
-
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
-    private static long await(String what, Duration limit, Condition condition) throws Exception {
-        long begin = System.nanoTime();
-        while (!condition.holds()) {
-            assertTrue(System.nanoTime() - begin < limit.toNanos(), () -> "not within " + limit + ": " + what);
-            Thread.sleep(100);
-        }
-        return (System.nanoTime() - begin) / 1_000_000;
-    }
-
     private static void assertSound(DevCluster cluster) {
         DevCluster.Result fsck = cluster.tryEtcfsctl("fsck");
         assertEquals(0, fsck.code(), fsck.toString());
@@ -74,22 +57,22 @@ class MembershipTest {
     @Test
     void whoUnmountsGivesItsSpaceToTheOther(DevCluster cluster) throws Exception {
         run(cluster, 2, FILL, "left");
-        assertTrue(count(cluster, "arena:n2/") >= 3);
+        assertTrue(cluster.count("arena:n2/") >= 3);
         long used = used(cluster);
         cluster.umount(2);
-        assertEquals(1, count(cluster, "departed:n2"));
-        assertEquals(0, count(cluster, "arena:n2/") + count(cluster, "membership:n2") + count(cluster, "session:n2") + count(cluster, "opened:n2"));
-        long pool = count(cluster, "free_arena:");
+        assertEquals(1, cluster.count("departed:n2"));
+        assertEquals(0, cluster.count("arena:n2/") + cluster.count("membership:n2") + cluster.count("session:n2") + cluster.count("opened:n2"));
+        long pool = cluster.count("free_arena:");
         assertTrue(pool >= 3);
         assertEquals(used, used(cluster));
         run(cluster, 1, CHECK, "left");
         run(cluster, 1, FILL, "next");
-        assertTrue(count(cluster, "free_arena:") < pool, "the other node uses what was given back");
+        assertTrue(cluster.count("free_arena:") < pool, "the other node uses what was given back");
         assertSound(cluster);
         Thread.sleep(12_000);
-        assertEquals(0, count(cluster, "fence_"), "nobody is fenced that left");
+        assertEquals(0, cluster.count("fence_"), "nobody is fenced that left");
         cluster.remount(2);
-        assertEquals(0, count(cluster, "departed:n2"));
+        assertEquals(0, cluster.count("departed:n2"));
         run(cluster, 2, CHECK, "left");
         run(cluster, 2, CHECK, "next");
         assertEquals(0, cluster.tryEtcfsctl("status").code());
@@ -105,16 +88,16 @@ class MembershipTest {
     void whoIsKilledIsToBeFencedUntilItIsBack(DevCluster cluster) throws Exception {
         run(cluster, 2, FILL, "kept");
         cluster.kill(2);
-        long ms = await("the intent to fence it", Duration.ofSeconds(25), () -> count(cluster, "fence_pending:n2") == 1);
+        long ms = cluster.await("the intent to fence it", Duration.ofSeconds(25), () -> cluster.count("fence_pending:n2") == 1);
         System.out.println("fence_pending " + ms + " ms after the kill");
         assertTrue(ms > 5_000, "it was given up after " + ms + " ms");
         DevCluster.Result status = cluster.tryEtcfsctl("status");
         assertEquals(1, status.code(), status.toString());
         assertTrue(status.output().contains("node n2 vanished and is not fenced yet"), status.output());
         assertTrue(cluster.etcfsctl("fsck").contains("node_vanished"));
-        assertTrue(count(cluster, "arena:n2/") > 0, "without a fencer nothing is taken");
+        assertTrue(cluster.count("arena:n2/") > 0, "without a fencer nothing is taken");
         cluster.remount(2);
-        assertEquals(0, count(cluster, "fence_"));
+        assertEquals(0, cluster.count("fence_"));
         run(cluster, 2, CHECK, "kept");
         run(cluster, 2, FILL, "more");
         assertEquals(0, cluster.tryEtcfsctl("status").code());
@@ -129,22 +112,22 @@ class MembershipTest {
         Process holder = new ProcessBuilder("python3", "-c", HOLD, cluster.mount(2).toString(), ready.toString()).redirectErrorStream(true)
                 .redirectOutput(cluster.scratch().resolve("holder").toFile()).start();
         try {
-            await("the file without a name", LIMIT, () -> Files.exists(ready));
+            cluster.await("the file without a name", LIMIT, () -> Files.exists(ready));
             cluster.etcfsctl("sync");
-            assertEquals(1, count(cluster, "orphan:"));
+            assertEquals(1, cluster.count("orphan:"));
             assertNotEquals(0, declareDead(cluster, "-y").code(), "it is alive");
             cluster.kill(2);
-            await("the intent to fence it", Duration.ofSeconds(25), () -> count(cluster, "fence_pending:n2") == 1);
-            assertEquals(1, count(cluster, "orphan:"), "what it had open is kept for as long as it may come back");
+            cluster.await("the intent to fence it", Duration.ofSeconds(25), () -> cluster.count("fence_pending:n2") == 1);
+            assertEquals(1, cluster.count("orphan:"), "what it had open is kept for as long as it may come back");
             DevCluster.Result unconfirmed = declareDead(cluster);
             assertEquals(1, unconfirmed.code());
             assertTrue(unconfirmed.error().contains("give -y"), unconfirmed.toString());
-            assertEquals(1, count(cluster, "fence_pending:n2"));
+            assertEquals(1, cluster.count("fence_pending:n2"));
             DevCluster.Result done = declareDead(cluster, "-y");
             assertEquals(0, done.code(), done.toString());
-            assertEquals(0, count(cluster, "arena:n2/") + count(cluster, "fence_pending:"));
-            assertEquals(1, count(cluster, "fence_done:n2"));
-            await("what only it had open is freed", LIMIT, () -> count(cluster, "orphan:") + count(cluster, "opened:n2") + count(cluster, "opened:n1") == 0);
+            assertEquals(0, cluster.count("arena:n2/") + cluster.count("fence_pending:"));
+            assertEquals(1, cluster.count("fence_done:n2"));
+            cluster.await("what only it had open is freed", LIMIT, () -> cluster.count("orphan:") + cluster.count("opened:n2") + cluster.count("opened:n1") == 0);
             run(cluster, 1, CHECK, "dead");
             assertEquals(0, cluster.tryEtcfsctl("status").code(), "nothing is waited for");
             assertSound(cluster);
@@ -152,7 +135,7 @@ class MembershipTest {
             holder.destroyForcibly().waitFor();
         }
         cluster.remount(2);
-        assertEquals(0, count(cluster, "fence_"));
+        assertEquals(0, cluster.count("fence_"));
         assertTrue(cluster.etcfsctl("status", "-o", "json").contains("\"generation\":1"), "it joined with the generation that it found");
         run(cluster, 2, CHECK, "dead");
         run(cluster, 2, FILL, "again");

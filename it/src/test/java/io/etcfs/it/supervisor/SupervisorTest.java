@@ -52,20 +52,6 @@ class SupervisorTest {
         }
     }
 
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
-    /** Returns how long it took, in ms. */
-    private static long await(String what, Condition condition) throws Exception {
-        long begin = System.nanoTime();
-        while (!condition.holds()) {
-            assertTrue(System.nanoTime() - begin < LIMIT.toNanos(), () -> "not within " + LIMIT + ": " + what + "\n" + cluster.logTails());
-            Thread.sleep(50);
-        }
-        return (System.nanoTime() - begin) / 1_000_000;
-    }
-
     /** Those of a daemon. */
     private static List<Long> supervisorsOf(long daemon) throws IOException {
         List<Long> found = new ArrayList<>();
@@ -86,7 +72,7 @@ class SupervisorTest {
 
     private static long supervisor() throws Exception {
         long daemon = cluster.pid(1);
-        await("its supervisor", () -> supervisorsOf(daemon).size() == 1);
+        cluster.await("its supervisor", LIMIT, () -> supervisorsOf(daemon).size() == 1);
         return supervisorsOf(daemon).getFirst();
     }
 
@@ -121,8 +107,8 @@ class SupervisorTest {
         assertCutOff(errno(making()));
         assertTrue(cluster.logOf(1).contains("has given no sign of life for " + LIMIT_S + " s"), cluster.logTails());
         cluster.resume(1);
-        await("the daemon leaves", () -> !cluster.isServing(1));
-        await("and its supervisor", () -> supervisorsOf(cluster.pid(1)).isEmpty());
+        cluster.await("the daemon leaves", LIMIT, () -> !cluster.isServing(1));
+        cluster.await("and its supervisor", LIMIT, () -> supervisorsOf(cluster.pid(1)).isEmpty());
         assertTrue(cluster.keys("departed:n1").contains("departed:n1"), cluster.logTails());
         cluster.remount(1);
         assertNotEquals(supervisor, supervisor());
@@ -146,8 +132,8 @@ class SupervisorTest {
         supervisor();
         cluster.pause(1);
         assertCutOff(errno(making()));
-        await("it is killed", () -> !cluster.isServing(1));
-        await("the supervisor ends", () -> supervisorsOf(cluster.pid(1)).isEmpty());
+        cluster.await("it is killed", LIMIT, () -> !cluster.isServing(1));
+        cluster.await("the supervisor ends", LIMIT, () -> supervisorsOf(cluster.pid(1)).isEmpty());
         assertCutOff(errno(making()));
         cluster.remount(1);
         assertWorks();
@@ -158,7 +144,7 @@ class SupervisorTest {
         supervisor();
         cluster.kill(1);
         assertCutOff(errno(making()));
-        await("the supervisor ends", () -> supervisorsOf(cluster.pid(1)).isEmpty());
+        cluster.await("the supervisor ends", LIMIT, () -> supervisorsOf(cluster.pid(1)).isEmpty());
         assertTrue(cluster.logOf(1).contains("the daemon (process " + cluster.pid(1) + ") has ended and " + cluster.mount(1) + " is still mounted"), cluster.logTails());
         cluster.remount(1);
         assertWorks();
@@ -179,13 +165,13 @@ class SupervisorTest {
     void whereItIsKilledAnotherOneWatches() throws Exception {
         long first = supervisor();
         DevCluster.signal("KILL", first);
-        await("another one", () -> !supervisorsOf(cluster.pid(1)).isEmpty() && supervisor() != first);
+        cluster.await("another one", LIMIT, () -> !supervisorsOf(cluster.pid(1)).isEmpty() && supervisor() != first);
         assertTrue(cluster.logOf(1).contains("the supervisor (process " + first + ") has ended, another one is started"), cluster.logTails());
         assertWorks();
         cluster.pause(1);
         assertCutOff(errno(making()));
         cluster.resume(1);
-        await("the daemon leaves", () -> !cluster.isServing(1));
+        cluster.await("the daemon leaves", LIMIT, () -> !cluster.isServing(1));
     }
 
     /** It comes to see that its daemon has ended only when another mount has had the number of its connection for long. */
@@ -204,7 +190,7 @@ class SupervisorTest {
             } finally {
                 DevCluster.signal("CONT", late);
             }
-            await("the late one ends", () -> !Files.exists(Path.of("/proc", Long.toString(late))));
+            cluster.await("the late one ends", LIMIT, () -> !Files.exists(Path.of("/proc", Long.toString(late))));
             assertWorks();
         }
         assumeTrue(same, "the number was never given again");
