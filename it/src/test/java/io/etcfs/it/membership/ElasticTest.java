@@ -1,7 +1,6 @@
 package io.etcfs.it.membership;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.it.cluster.Crew;
 import io.etcfs.it.cluster.DevCluster;
