@@ -69,6 +69,7 @@ final class ArenaWants {
     private boolean stopping;
     /** Arenas that were given away: which of {@link #beginReading} the first is that can't show them as ours any more; unpublished ones have no such yet. */
     private final Map<Long, Long> given = new HashMap<>();
+    private final Map<Long, Integer> timesGiven = new HashMap<>();
     private long reads;
     private long takenNs = NEVER;
     /** Since when allocations find too little, one after another, the last one that did, and how many blocks the largest of them wanted. */
@@ -317,6 +318,7 @@ final class ArenaWants {
         long id = arena.id();
         arenas.remove(id);
         given.put(id, Long.MAX_VALUE);
+        timesGiven.merge(id, 1, Integer::sum);
         pipeline.delete(keys.arena(node, id), true);
         pipeline.put(keys.freeArena(id), arena::record, false, 40);
         pipeline.onCommitted(() -> given.put(id, reads + 1));
@@ -333,6 +335,11 @@ final class ArenaWants {
     /** Whether what that reading showed can be from before the arena was given away. */
     boolean wasGiven(long id, long reading) {
         return !Fault.GIVEN_ARENA_READ_LATE.on() && reading < given.getOrDefault(id, 0L);
+    }
+
+    /** Who claims an arena looks before: if it was given away since, what was read of it after the claim is for nobody. */
+    int timesGiven(long id) {
+        return timesGiven.getOrDefault(id, 0);
     }
 
     /** An arena came to us. */

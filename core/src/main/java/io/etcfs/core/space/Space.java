@@ -160,13 +160,23 @@ public final class Space {
         long reading = monitor.with(wants::beginReading);
         RangeResult owned = store.range(keys.arenasOf(node), keys.arenasOf(node).prefixEnd(), 0, false, 0, REQUEST_NS);
         for (KeyValue kv : owned.keyValues()) {
-            load(keys.parseArena(kv.key()).id(), reading);
+            long id = keys.parseArena(kv.key()).id();
+            load(id, () -> wants.wasGiven(id, reading));
         }
     }
 
-    /** @param reading that which showed the arena as ours, or {@link Long#MAX_VALUE}: it was just claimed */
-    private void load(long id, long reading) throws StoreUnavailableException, StoreRejectedException {
-        if (monitor.with(() -> arenas.get(id) != null || wants.wasGiven(id, reading))) {
+    /**
+     * An arena that we have claimed.
+     *
+     * @param timesGiven before the claim: another task can have found it as ours meanwhile, used it and given it away
+     */
+    private void loadClaimed(long id, int timesGiven) throws StoreUnavailableException, StoreRejectedException {
+        load(id, () -> wants.timesGiven(id) != timesGiven && !Fault.GIVEN_ARENA_READ_LATE.on());
+    }
+
+    /** @param given since it was ours. Asked with the monitor held */
+    private void load(long id, BooleanSupplier given) throws StoreUnavailableException, StoreRejectedException {
+        if (monitor.with(() -> arenas.get(id) != null || given.getAsBoolean())) {
             return;
         }
         Arena arena = arenas.newArena(id);
@@ -175,7 +185,7 @@ public final class Space {
         }
         monitor.lock();
         try {
-            if (arenas.get(id) == null && !wants.wasGiven(id, reading)) {
+            if (arenas.get(id) == null && !given.getAsBoolean()) {
                 arenas.add(arena);
                 wants.taken();
                 sweepWanted = true;
@@ -421,12 +431,12 @@ public final class Space {
                 // For long only where this machine does not see all of the device: what is free can't be used here.
                 return monitor.nowNs() - begunNs >= FREEING_NS ? Claim.NONE_LEFT : Claim.AGAIN;
             }
-            long id = claimOne(guard, size);
-            if (id >= 0) {
-                load(id, Long.MAX_VALUE);
-                return got();
-            }
-            return id == NONE_LEFT ? lookAtOthers() : Claim.AGAIN;
+            Claim claimed = claimOne(guard, size);
+            return switch (claimed) {
+                case GOT -> got();
+                case AGAIN -> claimed;
+                case NONE_LEFT -> lookAtOthers();
+            };
         }
 
         private Claim got() {
@@ -475,36 +485,43 @@ public final class Space {
         return false;
     }
 
-    private static final long NONE_LEFT = -2;
-    private static final long TRY_AGAIN = -1;
-
-    private long claimOne(Compare[] guard, Compare size) throws StoreUnavailableException, StoreRejectedException {
+    private Claim claimOne(Compare[] guard, Compare size) throws StoreUnavailableException, StoreRejectedException {
         KeyValue free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 1, false, 0, REQUEST_NS).only();
         List<Compare> compares = new ArrayList<>(List.of(guard));
         compares.add(size);
         if (free != null) {
-            return claimGivenBack(compares, free) ? keys.parseFreeArena(free.key()) : TRY_AGAIN;
+            return claimGivenBack(compares, free) ? Claim.GOT : Claim.AGAIN;
         }
         KeyValue log = store.range(keys.arenaAllocLog(), null, 0, false, 0, REQUEST_NS).only();
         try {
             long id = log == null ? 0 : Counter.parseFrom(log.value()).getNext();
             if (id >= arenas.arenaCount()) {
-                return NONE_LEFT;
+                return Claim.NONE_LEFT;
             }
+            int timesGiven = monitor.with(() -> wants.timesGiven(id));
             compares.add(Compare.modRevision(keys.arenaAllocLog(), log == null ? 0 : log.modRevision()));
             Arena fresh = arenas.newArena(id);
             byte[] value = fresh.record();
-            return committed(new Txn(compares, List.of(Op.put(keys.arenaAllocLog(), Counter.newBuilder().setNext(id + 1).build().toByteArray()), Op.put(keys.arena(node, id), value)), List.of()))
-                    ? id : TRY_AGAIN;
+            if (!committed(new Txn(compares, List.of(Op.put(keys.arenaAllocLog(), Counter.newBuilder().setNext(id + 1).build().toByteArray()), Op.put(keys.arena(node, id), value)), List.of()))) {
+                return Claim.AGAIN;
+            }
+            loadClaimed(id, timesGiven);
+            return Claim.GOT;
         } catch (InvalidProtocolBufferException e) {
             throw new NodeStoppedError("damaged record " + keys.arenaAllocLog());
         }
     }
 
-    private boolean claimGivenBack(List<Compare> guard, KeyValue free) throws StoreRejectedException {
+    private boolean claimGivenBack(List<Compare> guard, KeyValue free) throws StoreUnavailableException, StoreRejectedException {
+        long id = keys.parseFreeArena(free.key());
+        int timesGiven = monitor.with(() -> wants.timesGiven(id));
         List<Compare> compares = new ArrayList<>(guard);
         compares.add(Compare.modRevision(free.key(), free.modRevision()));
-        return committed(new Txn(compares, List.of(Op.delete(free.key()), Op.put(keys.arena(node, keys.parseFreeArena(free.key())), free.value())), List.of()));
+        if (!committed(new Txn(compares, List.of(Op.delete(free.key()), Op.put(keys.arena(node, id), free.value())), List.of()))) {
+            return false;
+        }
+        loadClaimed(id, timesGiven);
+        return true;
     }
 
     private boolean committed(Txn txn) throws StoreRejectedException {
@@ -596,9 +613,7 @@ public final class Space {
             if (size != null) {
                 List<Compare> compares = new ArrayList<>(guard);
                 compares.add(size);
-                if (claimGivenBack(compares, free)) {
-                    load(id, Long.MAX_VALUE);
-                }
+                claimGivenBack(compares, free);
             }
         }
     }

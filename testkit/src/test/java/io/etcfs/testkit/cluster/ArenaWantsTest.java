@@ -11,6 +11,8 @@ import io.etcfs.core.fs.Errno;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.store.Key;
+import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -243,6 +245,67 @@ class ArenaWantsTest {
         } catch (Exception | AssertionError e) {
             // Perhaps. That the records are damaged is looked at in any case.
         }
+    }
+
+    /**
+     * Node 1 claims an arena that nobody sweeps, and the answer of what is in it comes late: meanwhile it has found that the arena is its own, has used it and given it
+     * to node 2.
+     */
+    private void claimThatIsReadLate() throws Exception {
+        cluster.close();
+        Keys keys = new Keys(TestCluster.NAME);
+        cluster = new TestCluster((long) ARENA_MIB * MIB);
+        HookedStore way2 = new HookedStore(cluster.store);
+        way2.hook = txn -> txn.success().contains(Op.delete(keys.freeArena(0))) ? new Outcome.Unknown("lost") : null;
+        n2 = cluster.start("n2", way2);
+        b = new TestClient(n2);
+        b.mkdir("/b");
+        ClusterNode n3 = cluster.start("n3");
+        new TestClient(n3).write("/b/gone", 0, new byte[MIB], 0);
+        n3.leave(5_000_000_000L);
+        b.unlink("/b/gone");
+        n2.sync(5_000_000_000L);
+        CountDownLatch claimed = new CountDownLatch(1);
+        CountDownLatch answer = new CountDownLatch(1);
+        way = new HookedStore(cluster.store);
+        way.afterRange = key -> {
+            if (key.equals(keys.blocksOf(0)) && claimed.getCount() > 0) {
+                claimed.countDown();
+                try {
+                    answer.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        };
+        try {
+            n1 = cluster.start("n1", way);
+            a = new TestClient(n1);
+            assertTrue(claimed.await(20, TimeUnit.SECONDS));
+            a.write("/a", 0, MibFiles.content("/a"), O_DIRECT);
+            a.fsync("/a");
+            way2.hook = txn -> null;
+            b.write("/b/f", 0, MibFiles.content("/b/f"), O_DIRECT);
+            b.fsync("/b/f");
+            assertEquals(0, n1.status().arenas());
+        } finally {
+            answer.countDown();
+        }
+        Thread.sleep(500);
+        assertEquals(0, n1.status().arenas());
+        a.write("/g", 0, MibFiles.content("/g"), O_DIRECT);
+        MibFiles.check(b, List.of("/a", "/b/f", "/g"));
+    }
+
+    @Test
+    void anArenaThatWasClaimedAndGivenIsNotTakenForOnesOwn() throws Exception {
+        claimThatIsReadLate();
+    }
+
+    @Test
+    void whoTakesAClaimedOneForHisOwnIsSeen() {
+        Fault.plant(Set.of(Fault.GIVEN_ARENA_READ_LATE));
+        assertThrows(AssertionError.class, this::claimThatIsReadLate);
     }
 
     @Test
