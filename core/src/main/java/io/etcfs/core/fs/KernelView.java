@@ -255,9 +255,12 @@ final class KernelView {
             }
             for (ByteBuffer b : d.grantedNames) {
                 byte[] name = b.array();
-                Dirent e = d.entry(nameHash.hash63(name), name);
+                long hash = nameHash.hash63(name);
+                Dirent e = d.entry(hash, name);
                 names.add(name);
-                directories.add(e != null && e.isDirectory() && !Fault.DIRECTORIES_NOT_ONLY_EXPIRED.on());
+                // One that was dropped from our cache since it was granted can be a directory.
+                boolean mayBeDirectory = e == null ? !d.knowsName(hash) : e.isDirectory();
+                directories.add(mayBeDirectory && !Fault.DIRECTORIES_NOT_ONLY_EXPIRED.on());
             }
             for (Vnode v : vnodes.withHome(d.id)) {
                 if (v.attributesUntilNs > now) {
