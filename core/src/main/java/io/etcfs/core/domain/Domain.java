@@ -236,10 +236,12 @@ public final class Domain {
         }
     }
 
-    /** All inodes at home here have been taken in. */
-    public void allInodesTaken() {
-        part.allInodes = true;
-        becomeWhole();
+    /** All inodes at home here have been taken in since {@link #dropped} was that. */
+    public void allInodesTaken(long droppedBefore) {
+        if (dropped == droppedBefore) {
+            part.allInodes = true;
+            becomeWhole();
+        }
     }
 
     private void becomeWhole() {
@@ -317,6 +319,11 @@ public final class Domain {
     public void countExtents(Inode inode) {
         cachedExtents += inode.extents.count() - inode.countedExtents;
         inode.countedExtents = inode.extents.count();
+    }
+
+    /** How much can be dropped, about: names, inodes, and what is known not to be there. */
+    public int cachedPieces() {
+        return entries.size() + inodes.size() + (part == null ? 0 : part.pieces());
     }
 
     /** About how much of the heap so many take. */

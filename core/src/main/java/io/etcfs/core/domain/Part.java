@@ -83,6 +83,11 @@ public final class Part {
         gone.clear();
     }
 
+    /** How many pieces it is known in: each name that was asked for and is not there is one. */
+    int pieces() {
+        return names.size() + gone.size();
+    }
+
     long bytes() {
         return INTERVAL_BYTES * names.size() + GONE_BYTES * gone.size();
     }

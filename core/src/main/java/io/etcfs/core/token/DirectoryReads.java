@@ -379,7 +379,7 @@ public final class DirectoryReads {
                 }
                 Key[] from = {keys.inodesOf(d.id)};
                 while (from[0] != null && monitor.with(() -> more(d, dropped))) {
-                    if (!fillInodes(d, from, page[0])) {
+                    if (!fillInodes(d, from, page[0], dropped)) {
                         page[0] = Math.max(SMALL_PAGE, page[0] / 2);
                         monitor.pause(RETRY_NS);
                     }
@@ -422,7 +422,8 @@ public final class DirectoryReads {
         return false;
     }
 
-    private boolean fillInodes(Domain d, Key[] from, int limit) {
+    /** @param dropped as it was before the first page */
+    private boolean fillInodes(Domain d, Key[] from, int limit, long dropped) {
         return read(d, List.of(new Op.Range(from[0], keys.inodesOf(d.id).prefixEnd(), limit, false)), r -> {
             OpResult.Ranged page = r.ranged(0);
             List<Inode> inodes = new ArrayList<>();
@@ -438,7 +439,7 @@ public final class DirectoryReads {
                     lastPageNs = monitor.nowNs();
                 }
                 if (next == null) {
-                    d.allInodesTaken();
+                    d.allInodesTaken(dropped);
                 }
             };
         });

@@ -467,7 +467,7 @@ public final class Tokens {
     /** Of what is about to change hands, or is not settled, nothing is dropped; nor of a directory that was removed, in whose domain what lives is counted. */
     private boolean droppableInPart(Domain d) {
         return d.held != Mode.NONE && d.loaded && !d.giving && !d.takeBack && !d.birthUnpublished && d.directory() != null && d.wholeUntilNs <= monitor.nowNs()
-                && d.entries.size() + d.inodes.size() > 2 * TokenRecords.page();
+                && d.cachedPieces() > 2 * TokenRecords.page();
     }
 
     /** Gives up all tokens; returns when none is left or the time is over. */
