@@ -139,7 +139,7 @@ public final class ClusterNode implements Operations {
         node.tokens().start();
         locks.start();
         openFiles.cleanUpAfterRestart(early != null ? early : openFiles.openedBefore());
-        node.tasks().start("upkeep", upkeep::run);
+        upkeep.start(node.tasks());
         fences.start();
     }
 

@@ -1,5 +1,6 @@
 package io.etcfs.core.fs;
 
+import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
@@ -24,21 +25,32 @@ final class Upkeep {
         this.pruner = new Pruner(node, (int) Math.clamp(maxCachedBytes >> 10, 1, 1 << 24));
     }
 
-    void run() {
+    /** Two tasks: what is bounded here must not wait for etcd or the device, which may take a minute. */
+    void start(Tasks tasks) {
+        tasks.start("give-back", () -> everySecond(() -> {
+            while (giveBack() && !node.waiting().stopped()) {
+                node.monitor().clock().sleep(PRUNE_NS);
+            }
+        }));
+        tasks.start("upkeep", () -> everySecond(() -> {
+            node.tokens().clearSuspects();
+            node.space().followDevice();
+            store.run();
+        }));
+    }
+
+    private interface Work {
+        void run() throws InterruptedException, StoreUnavailableException, StoreRejectedException, DeviceException;
+    }
+
+    private void everySecond(Work work) {
         while (!node.waiting().stopped()) {
             try {
                 node.monitor().clock().sleep(EVERY_NS);
-                while (giveBack() && !node.waiting().stopped()) {
-                    node.monitor().clock().sleep(PRUNE_NS);
-                }
+                work.run();
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 return;
-            }
-            try {
-                node.tokens().clearSuspects();
-                node.space().followDevice();
-                store.run();
             } catch (StoreUnavailableException | StoreRejectedException | DeviceException e) {
                 LOG.log(System.Logger.Level.DEBUG, "upkeep: {0}", e.getMessage());
             }

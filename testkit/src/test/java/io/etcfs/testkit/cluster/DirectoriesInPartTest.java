@@ -22,7 +22,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -217,6 +219,75 @@ class DirectoriesInPartTest {
         assertEquals(NAMES + 6_000, list(n2, 0).size());
         assertEquals(1, b.stat("/d/g4711").nlink());
         eventually("it fits", () -> n2.status().cachedBytes() <= BOUND_BYTES);
+    }
+
+    /** Each name that was looked for in vain is known not to be there, and that is bounded, too. */
+    @Test
+    void whatIsKnownToBeMissingIsBounded() throws Exception {
+        list(n2, 0);
+        eventually("it fits", () -> n2.status().cachedBytes() <= BOUND_BYTES);
+        for (int i = 0; i < 15_000; i++) {
+            assertNull(n2.lookup(call(), dir, bytes("no" + i)).attributes());
+        }
+        // In use all the time: not given up as a whole.
+        eventually("it fits", () -> n2.lookup(call(), dir, bytes("no")).attributes() == null && n2.status().cachedBytes() <= BOUND_BYTES);
+        assertEquals(NAMES, list(n2, 0).size());
+    }
+
+    /** A member of etcd that is being defragmented, or says nothing, is waited for; what is cached goes meanwhile. */
+    @Test
+    void whatIsCachedIsBoundedWhileEtcdIsSeenTo() throws Exception {
+        CountDownLatch asked = new CountDownLatch(1);
+        CountDownLatch answer = new CountDownLatch(1);
+        way.beforeStatus = () -> {
+            asked.countDown();
+            await(answer);
+        };
+        try {
+            assertTrue(asked.await(20, TimeUnit.SECONDS));
+            for (int i = 0; i < NAMES; i++) {
+                assertEquals(1, n2.lookup(call(), dir, bytes("f" + i)).attributes().nlink());
+            }
+            eventually("it fits", () -> n2.status().cachedBytes() <= BOUND_BYTES);
+        } finally {
+            answer.countDown();
+        }
+    }
+
+    /** Whatever is mounted there, or has it as its working directory, is lost when the kernel drops the name of a directory instead of asking again. */
+    @Test
+    void theNameOfADirectoryIsOnlyExpiredThoughItIsNotCachedAnyMore() throws Exception {
+        for (int i = 0; i < 20; i++) {
+            a.mkdir("/d/sub" + i);
+        }
+        // Nothing is granted for longer than the token has been held.
+        assertEquals(2 + 20, b.stat("/d").nlink());
+        Thread.sleep(2_000);
+        Map<String, Boolean> dropped = new ConcurrentHashMap<>();
+        n2.attachKernel(new ForgettingKernel() {
+            @Override
+            public void invalidateEntry(long parentIno, byte[] name, boolean expireOnly, Runnable done) {
+                dropped.put(new String(name, StandardCharsets.UTF_8), expireOnly);
+                done.run();
+            }
+        });
+        for (int i = 0; i < 20; i++) {
+            Call asking = call();
+            assertTrue(n2.lookup(asking, dir, bytes("sub" + i)).entryValidNs() > 0);
+            n2.replied(asking);
+        }
+        list(n2, 0);
+        // While the kernel believes anything of the directory it is told of all names.
+        eventually("a part is dropped", () -> {
+            Call asking = call();
+            assertTrue(n2.getattr(asking, dir, -1).validNs() > 0);
+            n2.replied(asking);
+            return n2.status().cachedBytes() <= BOUND_BYTES;
+        });
+        a.mkdir("/d/another");
+        assertEquals(2 + 21, b.stat("/d").nlink());
+        assertEquals(20, dropped.size());
+        assertFalse(dropped.containsValue(false), () -> dropped.toString());
     }
 
     @Test

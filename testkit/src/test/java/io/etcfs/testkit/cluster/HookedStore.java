@@ -32,6 +32,8 @@ final class HookedStore implements MetadataStore {
     volatile Consumer<Key> afterRange = key -> {};
     /** Each range takes that much longer, ms. */
     volatile long rangeDelayMs;
+    /** Before each status. */
+    volatile Runnable beforeStatus = () -> {};
 
     HookedStore(MetadataStore shared) {
         this.shared = shared;
@@ -103,6 +105,7 @@ final class HookedStore implements MetadataStore {
     @Override
     public StoreStatus status(long timeoutNs) throws StoreUnavailableException {
         reach();
+        beforeStatus.run();
         return shared.status(timeoutNs);
     }
 
