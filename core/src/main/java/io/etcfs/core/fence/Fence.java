@@ -9,6 +9,7 @@ import io.etcfs.core.record.proto.FenceDone;
 import io.etcfs.core.record.proto.FenceIntent;
 import io.etcfs.core.record.proto.Generation;
 import io.etcfs.core.record.proto.Membership;
+import io.etcfs.core.record.proto.Registered;
 import io.etcfs.core.store.Compare;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.LeaseGrant;
@@ -204,8 +205,23 @@ final class Fence {
                 .setGeneration(read.getRaisedTo()).setSaw(read.getSaw()).build();
         List<Compare> compares = new ArrayList<>(going(node, intent, claim));
         compares.add(Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd()));
-        return committed(new Txn(compares, List.of(Op.put(keys.fenceDone(node), done.toByteArray()), Op.delete(keys.fencePending(node)), Op.delete(keys.fenceClaim(node)), Op.delete(keys.departed(node))),
-                List.of()));
+        List<Op> ops = new ArrayList<>(List.of(Op.put(keys.fenceDone(node), done.toByteArray()), Op.delete(keys.fencePending(node)), Op.delete(keys.fenceClaim(node)), Op.delete(keys.departed(node))));
+        KeyValue registered = store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only();
+        if (registered != null) {
+            // Nothing of the sessions that it names is on its way any more: its next process need not have the device say so, which not every device can.
+            compares.add(Compare.modRevision(keys.registered(node), registered.modRevision()));
+            ops.add(Op.put(keys.registered(node), quiet(registered)));
+        }
+        return committed(new Txn(compares, ops, List.of()));
+    }
+
+    private static byte[] quiet(KeyValue registered) {
+        try {
+            return Registered.parseFrom(registered.value()).toBuilder().setQuiet(true).build().toByteArray();
+        } catch (InvalidProtocolBufferException e) {
+            // Whoever has to go by it will say so.
+            return registered.value();
+        }
     }
 
     /** An outcome that is unknown is for the caller to find out, by beginning again with what is there. */

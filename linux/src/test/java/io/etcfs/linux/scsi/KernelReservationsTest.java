@@ -149,6 +149,19 @@ class KernelReservationsTest {
         assertEquals(0x44L, unit.keys.get("two"));
     }
 
+    /** As on NVMe: whether what the last process had begun is over, only who severed it can say. */
+    @Test
+    void whereThereIsNoResetItComesBackAfterItWasSevered() throws Exception {
+        unit.resetWorks = false;
+        bothAreAdmitted();
+        ReservationFencer next = new ReservationFencer(unit.new Host("two"));
+        assertThrows(DeviceException.class, () -> next.admit(0x33, List.of(0x22L), false, () -> true));
+        unit.keys.put("two", 0x22L);
+        assertTrue(severTwo().confirmed());
+        next.admit(0x44, List.of(0x22L), true, () -> true);
+        assertEquals(0x44L, unit.keys.get("two"));
+    }
+
     /** After a crash of the host: the next process finds the key of the last. */
     @Test
     void theNextProcessReplacesItsOwnKey() throws Exception {

@@ -182,6 +182,22 @@ class AdmissionTest {
         await("it learns that it was fenced", () -> cluster.stopped.removeIf(s -> s.startsWith("n1: this node was fenced")));
     }
 
+    /** Not every device can be asked whether that is so: where it can't, who did not leave in order would never be mounted again. */
+    @Test
+    void whoWasFencedHasNothingOnItsWay() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.CONFIRM;
+        cluster.start("n2");
+        cluster.start("n1", way);
+        long first = session();
+        vanish();
+        await("it is fenced", () -> get(keys.fenceDone("n1")) != null);
+        assertTrue(registered().getQuiet());
+        assertEquals(List.of(first), registered().getSessionsList());
+        cluster.start("n1");
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), true), cluster.fencer.admitted.getLast());
+        assertFalse(registered().getQuiet());
+    }
+
     /** The record would go on naming the machine that it ran on before, and that one would be cut off in the place of its own. */
     @Test
     void whoHadAFencerOfMachinesDoesNotStartWithout() throws Exception {
