@@ -85,6 +85,16 @@ public final class DirectDevice implements BlockDevice {
         }
     }
 
+    /** Whether no other process of this host had claimed the block device when that was tried last; a file is nobody's. */
+    public boolean isClaimed() {
+        open.readLock().lock();
+        try {
+            return claim >= 0 || !blockDevice;
+        } finally {
+            open.readLock().unlock();
+        }
+    }
+
     /** So that mkfs, mount and volume managers of this host refuse the device; false if another process has claimed it, as another node on this host does. */
     private boolean claim() {
         open.writeLock().lock();

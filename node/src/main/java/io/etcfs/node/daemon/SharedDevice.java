@@ -44,7 +44,12 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
         if (!IscsiAddress.isMeant(name)) {
             Path path = Path.of(name);
             DirectDevice device = openPath(path, exitCode);
-            return new SharedDevice(device, fencer(path, choice, exitCode));
+            try {
+                return new SharedDevice(device, fencer(path, device, choice, exitCode));
+            } catch (Refusal e) {
+                device.close();
+                throw e;
+            }
         }
         IscsiAddress address = address(name, exitCode);
         try {
@@ -55,11 +60,15 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
         }
     }
 
-    private static Fencer fencer(Path device, FencerChoice choice, int exitCode) throws Refusal {
+    private static Fencer fencer(Path path, DirectDevice device, FencerChoice choice, int exitCode) throws Refusal {
+        if (choice.kind() == FencerChoice.Kind.PR && !device.isClaimed()) {
+            // Reservations know hosts. A node that was cut off and has not ended would write on under the key of the next one here.
+            throw new Refusal(exitCode, "--fencer pr: another process of this host uses " + path + ": end it first, a host can have one node of a device only");
+        }
         return switch (choice.kind()) {
             case NONE -> Fencer.none();
-            case PR -> reservations(device, exitCode);
-            case EBS -> service("ebs", device, choice.volume() == null ? Map.of() : Map.of("volume", choice.volume()), exitCode);
+            case PR -> reservations(path, exitCode);
+            case EBS -> service("ebs", path, choice.volume() == null ? Map.of() : Map.of("volume", choice.volume()), exitCode);
         };
     }
 
