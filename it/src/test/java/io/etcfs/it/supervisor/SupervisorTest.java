@@ -46,7 +46,9 @@ class SupervisorTest {
     }
 
     @AfterEach
-    void serves() {
+    void serves() throws Exception {
+        DevCluster.signal("CONT", cluster.pid(1));
+        cluster.await("it works, or has left", LIMIT, () -> !cluster.isServing(1) || errno(making()) == 0);
         if (!cluster.isServing(1)) {
             cluster.remount(1);
         }
@@ -102,7 +104,8 @@ class SupervisorTest {
         assertEquals(0, errno(making()));
         cluster.pause(1);
         Process waits = making();
-        assertTrue(!waits.waitFor(LIMIT_S - 2, TimeUnit.SECONDS), "it is only slow until then");
+        // The last sign of life can be some seconds old on a busy machine.
+        assertTrue(!waits.waitFor(LIMIT_S / 3, TimeUnit.SECONDS), "it is only slow until then");
         assertCutOff(errno(waits));
         assertCutOff(errno(making()));
         assertTrue(cluster.logOf(1).contains("has given no sign of life for " + LIMIT_S + " s"), cluster.logTails());
