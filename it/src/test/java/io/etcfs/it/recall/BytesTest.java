@@ -214,7 +214,11 @@ class BytesTest {
     void readersThatNeverPauseDoNotKeepAWriterOfTheOtherNodeOut(DevCluster cluster) {
         Scene scene = new Scene(cluster, "crowd");
         scene.add("readers", 1, """
-                put(HERE + '/f', bytes(8 << 20))
+                # The other one looks for a name here all the time, so that each piece needs the token again.
+                fd = os.open(HERE + '/f', os.O_WRONLY | os.O_CREAT, 0o644)
+                for n in rounds(128):
+                    os.pwrite(fd, bytes(1 << 16), n << 16)
+                os.close(fd)
                 def work(i):
                     fd = os.open(HERE + '/f', os.O_RDONLY)
                     for n in until(8):
