@@ -61,7 +61,7 @@ class ElasticTest {
 
     @BeforeAll
     static void up() {
-        cluster = DevCluster.up(3, Map.of("DEV_DEVICE", "iscsi"));
+        cluster = DevCluster.up(3, Map.of("DEV_DEVICE", "iscsi", "DEV_DOWN_LIMIT_S", "60"));
     }
 
     @AfterAll
