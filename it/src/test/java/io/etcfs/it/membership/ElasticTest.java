@@ -95,7 +95,7 @@ class ElasticTest {
 
     @Test
     void threeNodesBecomeFiveAndThreeAgain() throws Exception {
-        long generations = cluster.count("fence_");
+        long fences = cluster.count("fence_");
         try (Crew crew = new Crew(cluster); Crew guests = new Crew(cluster)) {
             List<Crew.Child> staying = List.of(work(crew, 1, "grow"), work(crew, 2, "grow"), work(crew, 3, "grow"));
             crew.start();
@@ -121,7 +121,7 @@ class ElasticTest {
         assertEquals(1, cluster.count("departed:n4"));
         assertEquals(1, cluster.count("departed:n5"));
         assertEquals(0, cluster.count("arena:n4/") + cluster.count("arena:n5/"));
-        assertEquals(generations, cluster.count("fence_"), "nobody was fenced");
+        assertEquals(fences, cluster.count("fence_"), "nobody was fenced");
         verify(1);
     }
 
