@@ -63,6 +63,8 @@ public enum Fault {
     UNANSWERED_IS_FULL,
     /** A node that looks for room itself gives none, however long somebody else has looked. */
     SHORT_GIVES_NOTHING,
+    /** A node that looks for room itself takes an arena back that it has just given to who asked first. */
+    GIVEN_ARENA_TAKEN_BACK,
     /** An arena that was given away is taken for one's own where a read that was begun before still shows it. */
     GIVEN_ARENA_READ_LATE,
     /** A freed block is handed out before its batch has committed. */

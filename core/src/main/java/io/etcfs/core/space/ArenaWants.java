@@ -52,6 +52,8 @@ final class ArenaWants {
     private static final long QUIET_NS = 2_000_000_000L;
     /** An arena that was just taken is kept for this long: else two nodes that both need room do nothing but give it to each other. */
     private static final long KEEP_NS = 100_000_000L;
+    /** A node that is short of room itself leaves what it gave to who asked for so long: else it is the first to see it, and has it back at once. */
+    private static final long LEFT_NS = 1_000_000_000L;
     private static final long IDLE_NS = 60_000_000_000L;
     private static final System.Logger LOG = System.getLogger(ArenaWants.class.getName());
 
@@ -72,6 +74,9 @@ final class ArenaWants {
     private final Map<Long, Integer> timesGiven = new HashMap<>();
     private long reads;
     private long takenNs = NEVER;
+    /** When the arena that was given away last came to the free pool. */
+    private long gaveNs = NEVER;
+    private long gave = -1;
     /** Since when allocations find too little, one after another, the last one that did, and how many blocks the largest of them wanted. */
     private long shortSinceNs = NEVER;
     private long shortNs = NEVER;
@@ -321,8 +326,17 @@ final class ArenaWants {
         timesGiven.merge(id, 1, Integer::sum);
         pipeline.delete(keys.arena(node, id), true);
         pipeline.put(keys.freeArena(id), arena::record, false, 40);
-        pipeline.onCommitted(() -> given.put(id, reads + 1));
+        pipeline.onCommitted(() -> {
+            given.put(id, reads + 1);
+            gave = id;
+            gaveNs = monitor.nowNs();
+        });
         pipeline.push(pipeline.lastNumber());
+    }
+
+    /** Whether an arena of the free pool is what we have just given to a node that asked first. Monitor held. */
+    boolean isForWhoAsked(long id) {
+        return id == gave && monitor.nowNs() < gaveNs + LEFT_NS && !Fault.GIVEN_ARENA_TAKEN_BACK.on();
     }
 
     // ---- which of the arenas that etcd shows are ours; monitor held

@@ -514,6 +514,9 @@ public final class Space {
 
     private boolean claimGivenBack(List<Compare> guard, KeyValue free) throws StoreUnavailableException, StoreRejectedException {
         long id = keys.parseFreeArena(free.key());
+        if (monitor.with(() -> wants.isForWhoAsked(id))) {
+            return false;
+        }
         int timesGiven = monitor.with(() -> wants.timesGiven(id));
         List<Compare> compares = new ArrayList<>(guard);
         compares.add(Compare.modRevision(free.key(), free.modRevision()));

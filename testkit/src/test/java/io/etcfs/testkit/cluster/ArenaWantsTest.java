@@ -23,6 +23,7 @@ import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -385,8 +386,12 @@ class ArenaWantsTest {
         assertEquals(Errno.ENOSPC, assertThrows(FsException.class, this::writeWhileMessagesAreLost).errno());
     }
 
-    /** Each node has an arena with half as much room as is left; both need more than that, at the same time. */
     private List<Integer> bothNeedWhatTheOtherHas() throws Exception {
+        return bothNeedWhatTheOtherHas(0);
+    }
+
+    /** Each node has an arena with half as much room as is left; both need more than that, at the same time, or the first one first, and its reads take that long. */
+    private List<Integer> bothNeedWhatTheOtherHas(long firstsRangesMs) throws Exception {
         cluster.close();
         start(2 * ARENA_MIB);
         TestClient[] clients = {a, b};
@@ -397,6 +402,7 @@ class ArenaWantsTest {
         }
         int wanted = MIB * 3 / 4;
         CountDownLatch both = new CountDownLatch(2);
+        way.rangeDelayMs = firstsRangesMs;
         try (ExecutorService apart = Executors.newVirtualThreadPerTaskExecutor()) {
             List<Future<Integer>> written = new ArrayList<>();
             for (int k = 0; k < 2; k++) {
@@ -406,6 +412,9 @@ class ArenaWantsTest {
                 written.add(apart.submit(() -> {
                     both.countDown();
                     both.await();
+                    while (by == b && firstsRangesMs > 0 && cluster.store.range(new Keys(TestCluster.NAME).arenaWant("n1"), null, 0, true, 0, 1_000_000_000L).keyValues().isEmpty()) {
+                        Thread.sleep(5);
+                    }
                     try {
                         by.fallocate(path, 0, wanted, 0);
                         return wanted;
@@ -422,6 +431,23 @@ class ArenaWantsTest {
     @Test
     void oneOfTwoThatAreShortGetsWhatBothHave() throws Exception {
         assertEquals(List.of(0, MIB * 3 / 4), bothNeedWhatTheOtherHas().stream().sorted().toList());
+    }
+
+    /** The node that is slower in asking for the free pool, and asks first. */
+    private List<Integer> theSlowerAsksFirst() throws Exception {
+        return bothNeedWhatTheOtherHas(50);
+    }
+
+    @Test
+    void whatWasGivenIsLeftToWhoAskedFirst() throws Exception {
+        assertEquals(List.of(0, MIB * 3 / 4), theSlowerAsksFirst().stream().sorted().toList());
+    }
+
+    @Test
+    void toTakeItBackIsSeen() {
+        Fault.plant(Set.of(Fault.GIVEN_ARENA_TAKEN_BACK));
+        Throwable failure = assertThrows(ExecutionException.class, this::theSlowerAsksFirst).getCause();
+        assertTrue(failure instanceof AssertionError && failure.getMessage().contains("ETIMEDOUT"), failure::toString);
     }
 
     @Test
