@@ -43,6 +43,17 @@ def unnamed():
             raise OSError(ctypes.get_errno(), 'linkat')
 
 
+# The other node moves directories, too: Linux can then refuse to move one on, and the next try succeeds (SEMANTICS, ESTALE) unless it was moved again meanwhile.
+def move():
+    source, target = subdirectory(), subdirectory()
+    for left in range(4, -1, -1):
+        try:
+            return os.rename(source, target)
+        except OSError as e:
+            if e.errno != errno.ESTALE or left == 0:
+                raise
+
+
 calls = [write, unnamed, write, write, hold,
          lambda: os.truncate(name(), random.randrange(400_000)),
          lambda: os.unlink(name()),
@@ -51,7 +62,7 @@ calls = [write, unnamed, write, write, hold,
          lambda: os.link(name(), name()),
          lambda: os.mkdir(subdirectory()),
          lambda: os.rmdir(subdirectory()),
-         lambda: os.rename(subdirectory(), subdirectory()),
+         move,
          lambda: os.setxattr(name(), 'user.x', os.urandom(random.choice([20, 6_000])))]
 for n in until(90):
     if os.path.exists(ARGS[1]):
