@@ -43,6 +43,7 @@ public final class Vnode {
     /** The kernel may have pages of it. */
     public boolean pagesCached;
     public PageState pages;
+    public final Refills refills = new Refills();
 
     /** Revision of this node's {@code open:} key, 0 if there is none; {@link #OPEN_KEY_UNPUBLISHED} while the batch that puts it is on its way. */
     public long openKeyRevision;

@@ -57,6 +57,8 @@ public enum Fault {
     ACCESS_PAST_DEADLINE,
     /** Publishing goes on under a new session before the tokens are back. */
     PUBLISHED_BEFORE_TAKEN_BACK,
+    /** Pages that were read again before a write(2) that had changed them was made stay without its bytes. */
+    REFILLED_PAGES_KEPT,
     /** An arena is given to another node while blocks of it are handed out, or freed and not published. */
     ARENA_GIVEN_IN_USE,
     /** There is no room where etcd, or a node that has free blocks, has not answered in time. */

@@ -79,7 +79,7 @@ final class Holes {
         } catch (FsException e) {
             if (zeroing) {
                 // The kernel drops its pages of the range only after success.
-                node.view().dropRangeBriefly(ino, offset, length);
+                node.view().dropRangeBriefly(vnode, offset, length);
             }
             throw e;
         }

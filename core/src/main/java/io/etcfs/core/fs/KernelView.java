@@ -180,14 +180,43 @@ final class KernelView {
     void answered(Vnode v, long from, long to) {
         v.pagesCached = true;
         if (Fault.NOTIFY_FROM_HANDLER.on()) {
-            dropRangeBriefly(v.ino, from, to - from);
+            dropRangeBriefly(v, from, to - from);
         }
         if (v.pages != null && !Fault.ANSWERED_NOT_DROPPED_AGAIN.on()) {
             v.pages.answered(from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE);
         }
     }
 
+    /** The same, to a READ. */
+    void answeredRead(Vnode v, long from, long to) {
+        answered(v, from, to);
+        v.refills.read(from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE);
+    }
+
+    /** Pages that the kernel may have without what a WRITE of the range changes. Monitor held. */
+    List<long[]> refilled(Vnode v, long from, long to) {
+        return kernel == null || Fault.REFILLED_PAGES_KEPT.on() ? List.of() : v.refills.within(from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE);
+    }
+
     // ---- dropping, without the monitor
+
+    private void invalidatePages(Vnode v, long from, long length, Runnable sending, Runnable done) {
+        monitor.with(() -> {
+            v.refills.dropBegins();
+            return null;
+        });
+        kernel.invalidatePages(v.ino, from, length, sending, () -> {
+            monitor.with(() -> {
+                v.refills.dropEnds();
+                return null;
+            });
+            done.run();
+        });
+    }
+
+    private void invalidatePages(Vnode v, long from, long length, Runnable done) {
+        invalidatePages(v, from, length, () -> {}, done);
+    }
 
     void dropCached(Domain d, boolean keepShared) {
         if (kernel == null || Fault.CACHE_KEPT_AFTER_RECALL.on()) {
@@ -412,7 +441,7 @@ final class KernelView {
         }
 
         void send() {
-            kernel.invalidatePages(vnode.ino, from, to == END ? 0 : to - from, this::sending, this::done);
+            invalidatePages(vnode, from, to == END ? 0 : to - from, this::sending, this::done);
         }
 
         void done() {
@@ -581,18 +610,33 @@ final class KernelView {
     }
 
     /** Drops a range and the attributes on this node after a write that the kernel did not place itself. Waits a little at most. */
-    void dropRangeBriefly(long ino, long from, long length) {
-        dropRange(ino, from, length, Fault.NOTIFY_FROM_HANDLER.on() ? END / 2 : NOTIFY_NS);
+    void dropRangeBriefly(Vnode v, long from, long length) {
+        dropRange(v, from, length, Fault.NOTIFY_FROM_HANDLER.on() ? END / 2 : NOTIFY_NS);
     }
 
     /** Writes back and drops a range, and drops the attributes, on this node; false: that was not done within this time. */
-    boolean dropRange(long ino, long from, long length, long ns) {
+    boolean dropRange(Vnode v, long from, long length, long ns) {
         if (kernel == null) {
             return true;
         }
         Pending pending = new Pending(1);
-        kernel.invalidatePages(ino, from, length, pending::done);
+        invalidatePages(v, from, length, pending::done);
         return pending.await(ns);
+    }
+
+    /**
+     * Drops what {@link #refilled} told, before the WRITE is answered: until then no other write(2) puts bytes into pages of this inode. Waits a little at most: only the
+     * READ that brought a page may hold it.
+     */
+    void dropRefilled(Vnode v, List<long[]> ranges) {
+        Pending pending = new Pending(ranges.size());
+        for (long[] r : ranges) {
+            kernel.invalidatePages(v.ino, r[0], r[1] - r[0], pending::done);
+        }
+        if (!pending.await(NOTIFY_NS)) {
+            // On its way still when the next write(2) begins: as any other notification.
+            invalidatePages(v, ranges.getFirst()[0], ranges.getLast()[1] - ranges.getFirst()[0], () -> {});
+        }
     }
 
     /**
@@ -610,7 +654,7 @@ final class KernelView {
     /** Asks the kernel once to drop the inode's pages, whatever is cached under which token. Monitor held. */
     void dropPagesOnce(Vnode v) {
         if (kernel != null) {
-            kernel.invalidatePages(v.ino, 0, 0, () -> {});
+            invalidatePages(v, 0, 0, () -> {});
         }
     }
 
@@ -624,7 +668,7 @@ final class KernelView {
             }
             if (v.pagesCached && kernel != null && !Fault.PAGES_OUTLIVE_SESSION.on()) {
                 v.pagesCached = false;
-                kernel.invalidatePages(v.ino, 0, 0, () -> {});
+                invalidatePages(v, 0, 0, () -> {});
             }
         }
         d.grantedNames.clear();

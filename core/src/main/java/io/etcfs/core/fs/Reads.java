@@ -122,7 +122,7 @@ final class Reads {
             node.pipeline().beginDeviceAccess();
         }
         if (Bytes.cached(openFlags)) {
-            node.view().answered(v, offset, offset + size);
+            node.view().answeredRead(v, offset, offset + size);
         }
         Map<Long, byte[]> side = v.sideBuffer.isEmpty() ? Map.of() : new TreeMap<>(v.sideBuffer);
         return new ReadPlan(v, reads, n, i.valid - offset, node.session().revision(), side);

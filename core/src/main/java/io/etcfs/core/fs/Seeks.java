@@ -52,7 +52,7 @@ final class Seeks {
                 throw MustWait.INSTANCE;
             }
             size = found.size;
-            if (!node.view().dropRange(ino, found.holeFrom, found.holeTo - found.holeFrom, WRITE_BACK_NS)) {
+            if (!node.view().dropRange(vnode, found.holeFrom, found.holeTo - found.holeFrom, WRITE_BACK_NS)) {
                 break;
             }
             writtenBackFrom = found.holeFrom;

@@ -49,6 +49,8 @@ final class WritePlan {
     final Map<Long, MemorySegment> fetched = new HashMap<>();
     /** Blocks written in part whose old contents are dirty in memory: logical block → device block. */
     final Map<Long, Long> dirty = new TreeMap<>();
+    /** Pages that the kernel may have without these bytes. */
+    List<long[]> refilled = List.of();
 
     WritePlan(Vnode vnode, Domain domain, Inode inode, long offset, MemorySegment data, long sessionRevision) {
         this.vnode = vnode;

@@ -80,7 +80,14 @@ final class Writes {
         // A page that is written back is whole: a recall has to wait for it, and it waits for no token.
         Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         try {
-            return place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+            int placed = place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+            if (throughPages(openFlags, fromPageCache)) {
+                node.monitor().with(() -> {
+                    vnode.refills.written();
+                    return null;
+                });
+            }
+            return placed;
         } catch (FsException e) {
             if (fromPageCache && n > BLOCK && e.errno() == Errno.ENOSPC) {
                 placePages(call, vnode, offset, data, openFlags, held);
@@ -116,6 +123,11 @@ final class Writes {
         return (openFlags & Bytes.O_APPEND) != 0 && !fromPageCache && !Fault.APPEND_PLACED_BY_KERNEL.on();
     }
 
+    /** The kernel has put the bytes into its pages already, where it has those, and not locked them. */
+    private static boolean throughPages(int openFlags, boolean fromPageCache) {
+        return Bytes.cached(openFlags) && !fromPageCache && !appends(openFlags, false);
+    }
+
     /**
      * How many of the bytes were written: fewer than all only where the device has no room for the others.
      *
@@ -130,13 +142,24 @@ final class Writes {
         long placedAt;
         long placed;
         boolean bytesOnly;
+        List<long[]> refilled;
         long triedInEpoch = cutShort.isEmpty() ? 0 : cutShort.getOrDefault(call.unique(), 0L);
         while (true) {
             long before = triedInEpoch;
             WritePlan plan;
             try {
-                plan = node.waiting().run(call, held, a -> planAgain(before, vnode, append ? -1 : offset, data, where, killPrivileges,
-                        fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags)));
+                plan = node.waiting().run(call, held, a -> {
+                    List<long[]> unsure = throughPages(openFlags, fromPageCache) ? node.view().refilled(vnode, offset, offset + n) : List.of();
+                    if (!unsure.isEmpty() && !call.mayWait()) {
+                        throw MustWait.INSTANCE;
+                    }
+                    WritePlan p = planAgain(before, vnode, append ? -1 : offset, data, where, killPrivileges,
+                            fromPageCache && !Fault.WRITE_BACK_WAITS.on() ? Source.MAPPING : Source.CALL, Bytes.cached(openFlags));
+                    if (p.vnode != null) {
+                        p.refilled = unsure;
+                    }
+                    return p;
+                });
             } catch (MustWait e) {
                 if (before != 0) {
                     cutShort.put(call.unique(), before);
@@ -156,6 +179,7 @@ final class Writes {
             // Of a mapping, what lies behind the end of the file is not written and not missed.
             placed = fromPageCache ? n : plan.data.byteSize();
             bytesOnly = plan.bytesOnly;
+            refilled = plan.refilled;
             try {
                 if (plan.complete || carryOut(call, plan)) {
                     break;
@@ -168,11 +192,14 @@ final class Writes {
             }
             triedInEpoch = plan.overwrites ? plan.domain.epoch : triedInEpoch;
         }
+        if (!refilled.isEmpty()) {
+            node.view().dropRefilled(vnode, refilled);
+        }
         if (append && node.monitor().with(() -> vnode.pagesCached)) {
             // The kernel may have placed the bytes elsewhere in its cache than where they are.
-            node.view().dropRangeBriefly(vnode.ino, placedAt, placed);
+            node.view().dropRangeBriefly(vnode, placedAt, placed);
             if (offset != placedAt) {
-                node.view().dropRangeBriefly(vnode.ino, offset, placed);
+                node.view().dropRangeBriefly(vnode, offset, placed);
             }
         }
         if (sync && bytesOnly && dataOnly) {

@@ -33,7 +33,7 @@ class DelayedReplyTest {
                     one, other = 'ab'
                     put(one, b'') if 'file' in ARGS[0] else os.mkdir(one)
                     changed = time.monotonic()
-                    for n in rounds(30, 8):
+                    for n in rounds(30, 15):
                         # The kernel believes names from 2 s after the last recall on, and asks only once then: that answer is to be on its way
                         # when this change comes, 0.3 s after it began, as it looks up both names itself.
                         time.sleep(max(0, changed + 1.78 + 0.1 * random.random() - time.monotonic()))
