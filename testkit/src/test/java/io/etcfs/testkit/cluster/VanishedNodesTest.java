@@ -312,6 +312,27 @@ class VanishedNodesTest {
         b.fsync("/d/f");
     }
 
+    /** A node that was cut off is started again elsewhere, leaves in order, and only then the first process gets through: what it had is others' by now. */
+    @Test
+    void whoFindsThatAnotherProcessWasTheNodeStops() throws Exception {
+        vanish();
+        cluster.start("n2").leave(5 * SECOND);
+        assertTrue(exists(keys.departed("n2")));
+        List<String> full = MibFiles.fill(a, "");
+        n1.sync(5 * SECOND);
+        a.unlink(full.removeLast());
+        way.cut = false;
+        await("it has a session again, or has stopped", () -> exists(keys.session("n2")) || !cluster.stopped.isEmpty());
+        try {
+            b.write("/late", 0, DATA, 0);
+            b.fsync("/late");
+        } catch (FsException e) {
+            // As it should be.
+        }
+        MibFiles.check(a, full);
+        await("it stops", () -> cluster.stopped.removeIf(s -> s.equals("n2: another process was started as node n2 while this one was cut off")));
+    }
+
     /** An outage takes session and membership, and its new session before it is a member again: a fence for the first would not hold what it wrote under the second. */
     @Test
     void anIntentEndsWithANewSession() throws Exception {
