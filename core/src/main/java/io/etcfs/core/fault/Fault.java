@@ -67,6 +67,8 @@ public enum Fault {
     GIVEN_ARENA_TAKEN_BACK,
     /** An arena that was given away is taken for one's own where a read that was begun before still shows it. */
     GIVEN_ARENA_READ_LATE,
+    /** What others have freed in an arena is taken back as it was read, whoever has had the arena since. */
+    SWEPT_AS_READ,
     /** A freed block is handed out before its batch has committed. */
     FREED_BLOCK_AT_ONCE,
     /** A batch is published before its bytes are on the device. */

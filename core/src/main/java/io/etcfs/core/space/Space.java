@@ -580,10 +580,11 @@ public final class Space {
             return arenas.all().stream().map(Arena::id).toList();
         });
         for (long id : own) {
+            int timesGiven = monitor.with(() -> wants.timesGiven(id));
             for (KeyValue kv : store.range(keys.unfreeOf(id), keys.unfreeOf(id).prefixEnd(), 500, false, 0, REQUEST_NS).keyValues()) {
                 Unfree record = Unfree.parseFrom(kv.value());
                 if (suspectsGone(record)) {
-                    apply(kv.key(), record);
+                    apply(kv.key(), record, id, timesGiven);
                 }
             }
         }
@@ -621,11 +622,15 @@ public final class Space {
         }
     }
 
-    private void apply(Key key, Unfree record) {
+    /** @param timesGiven before the record was read: if the arena was given away since, who had it may have seen to the record, and used the blocks again */
+    private void apply(Key key, Unfree record, long arena, int timesGiven) {
         monitor.lock();
         try {
             while (!stopping && (!session.trusted() || !pipeline.room(8 + record.getRunsCount()))) {
                 monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+            }
+            if (wants.timesGiven(arena) != timesGiven && !Fault.SWEPT_AS_READ.on()) {
+                return;
             }
             // Who gets an arena that is being given away sees to it.
             if (stopping || leaving || unfreed.contains(key) || record.getRunsList().stream().anyMatch(r -> !arenas.freesIn(r.getDeviceBlock())) || !unfreeing.add(key)) {

@@ -13,6 +13,8 @@ import io.etcfs.core.record.Keys;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.Op;
 import io.etcfs.core.store.Outcome;
+import io.etcfs.core.store.StoreRejectedException;
+import io.etcfs.core.store.StoreUnavailableException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -28,6 +30,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -307,6 +310,81 @@ class ArenaWantsTest {
     void whoTakesAClaimedOneForHisOwnIsSeen() {
         Fault.plant(Set.of(Fault.GIVEN_ARENA_READ_LATE));
         assertThrows(AssertionError.class, this::claimThatIsReadLate);
+    }
+
+    /**
+     * Node 1 reads what others have freed in the only arena, and hears the answer late: meanwhile it has given the arena to node 2, which has taken those blocks back and
+     * used them, and has it again.
+     */
+    private void sweepThatIsReadLate() throws Exception {
+        cluster.close();
+        start(ARENA_MIB);
+        Keys keys = new Keys(TestCluster.NAME);
+        a.write("/a/gone", 0, MibFiles.content("/a/gone"), 0);
+        a.fsync("/a/gone");
+        CountDownLatch read = new CountDownLatch(1);
+        CountDownLatch answer = new CountDownLatch(1);
+        AtomicBoolean freed = new AtomicBoolean();
+        way.lost = key -> {
+            freed.compareAndSet(false, key.equals(keys.unfreeOf(0)) && exists(keys.unfreeOf(0)));
+            return false;
+        };
+        way.afterRange = key -> {
+            if (key.equals(keys.unfreeOf(0)) && freed.get() && read.getCount() > 0) {
+                read.countDown();
+                try {
+                    answer.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        };
+        List<String> written;
+        try {
+            b.unlink("/a/gone");
+            n2.sync(5_000_000_000L);
+            assertTrue(read.await(20, TimeUnit.SECONDS));
+            written = new ArrayList<>(MibFiles.fill(b, "/b"));
+            assertTrue(written.size() >= ARENA_MIB - LEFT_MIB, written.size() + " MiB");
+            b.unlink(written.removeFirst());
+            n2.sync(5_000_000_000L);
+            a.write("/a/f", 0, new byte[BLOCK], 0);
+            a.fsync("/a/f");
+            assertEquals(1, n1.status().arenas());
+        } finally {
+            answer.countDown();
+        }
+        Thread.sleep(500);
+        List<String> more = MibFiles.fill(a, "/a");
+        n1.sync(5_000_000_000L);
+        for (TestClient reader : List.of(a, b)) {
+            MibFiles.check(reader, written);
+            MibFiles.check(reader, more);
+        }
+    }
+
+    private boolean exists(Key prefix) {
+        try {
+            return cluster.store.range(prefix, prefix.prefixEnd(), 1, true, 0, 1_000_000_000L).count() > 0;
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    @Test
+    void whatOthersTookBackIsNotTakenBackAgain() throws Exception {
+        sweepThatIsReadLate();
+    }
+
+    @Test
+    void toTakeItBackAgainIsSeen() {
+        Fault.plant(Set.of(Fault.SWEPT_AS_READ));
+        broken = true;
+        try {
+            sweepThatIsReadLate();
+        } catch (Exception | AssertionError e) {
+            // Perhaps. That the records are damaged is looked at in any case.
+        }
     }
 
     @Test
