@@ -387,6 +387,39 @@ class ArenaWantsTest {
         }
     }
 
+    /** Node 1 claims the only arena, does not hear what is in it, and has no need of it: its room is node 2's, which asks. */
+    @Test
+    void anArenaWhoseClaimWasNotHeardOfToItsEndCanBeGiven() throws Exception {
+        cluster.close();
+        Keys keys = new Keys(TestCluster.NAME);
+        cluster = new TestCluster((long) ARENA_MIB * MIB);
+        cluster.requestDeadlineNs = 20_000_000_000L;
+        HookedStore way2 = new HookedStore(cluster.store);
+        way2.hook = txn -> txn.success().contains(Op.delete(keys.freeArena(0))) ? new Outcome.Unknown("lost") : null;
+        n2 = cluster.start("n2", way2);
+        b = new TestClient(n2);
+        ClusterNode n3 = cluster.start("n3");
+        new TestClient(n3).write("/gone", 0, new byte[MIB], 0);
+        n3.leave(5_000_000_000L);
+        b.unlink("/gone");
+        n2.sync(5_000_000_000L);
+        CountDownLatch lost = new CountDownLatch(1);
+        way = new HookedStore(cluster.store);
+        way.lost = key -> {
+            boolean first = key.equals(keys.blocksOf(0)) && lost.getCount() > 0;
+            if (first) {
+                lost.countDown();
+            }
+            return first;
+        };
+        n1 = cluster.start("n1", way);
+        assertTrue(lost.await(20, TimeUnit.SECONDS));
+        assertTrue(exists(keys.arenasOf("n1")));
+        way2.hook = txn -> null;
+        b.write("/f", 0, MibFiles.content("/f"), O_DIRECT);
+        MibFiles.check(b, List.of("/f"));
+    }
+
     @Test
     void anArenaThatIsGivenBeforeThatIsSeen() {
         Fault.plant(Set.of(Fault.ARENA_GIVEN_IN_USE));

@@ -366,6 +366,32 @@ class VanishedNodesTest {
         });
     }
 
+    /** More of what was freed waits for a node that is away than is read at once. */
+    @Test
+    void whatWaitsForADeadNodeDoesNotHoldUpOtherSpace() throws Exception {
+        ClusterNode n3 = cluster.start("n3");
+        TestClient c = new TestClient(n3);
+        c.mkdir("/c");
+        a.write("/c/f", 0, DATA, 0);
+        a.fsync("/c/f");
+        vanish();
+        for (int i = 0; i < 510; i++) {
+            a.write("/d/g", 0, new byte[1], 0);
+            n1.sync(5 * SECOND);
+            a.unlink("/d/g");
+            n1.sync(5 * SECOND);
+        }
+        assertTrue(freedBy("n1") >= 510);
+        c.unlink("/c/f");
+        n3.sync(5 * SECOND);
+        await("what another node has freed is free", () -> freedBy("n3") == 0);
+        assertTrue(freedBy("n1") >= 510);
+    }
+
+    private long freedBy(String node) throws Exception {
+        return cluster.store.range(keys.unfrees(), keys.unfrees().prefixEnd(), 0, true, 0, SECOND).keyValues().stream().filter(kv -> keys.parseUnfree(kv.key()).node().equals(node)).count();
+    }
+
     /** Its membership has run out, and etcd takes longer to answer its new registration than a session lives without beats. */
     @Test
     void whoseRegistrationIsSlowDepartsAllTheSame() throws Exception {
