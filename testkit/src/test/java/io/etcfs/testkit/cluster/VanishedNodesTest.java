@@ -333,6 +333,19 @@ class VanishedNodesTest {
         await("it stops", () -> cluster.stopped.removeIf(s -> s.equals("n2: another process was started as node n2 while this one was cut off")));
     }
 
+    /** It is a member already when etcd does not answer what it asks next, once. */
+    @Test
+    void whoCanNotStartLeaves() throws Exception {
+        HookedStore its = new HookedStore(cluster.store);
+        for (Key unanswered : List.of(keys.arenasOf("n3"), keys.openedBy("n3"))) {
+            AtomicInteger answers = new AtomicInteger();
+            its.lost = key -> key.equals(unanswered) && answers.getAndIncrement() == 0;
+            assertThrows(StartException.class, () -> cluster.start("n3", its));
+            assertTrue(exists(keys.departed("n3")));
+            assertFalse(exists(keys.membership("n3")) || exists(keys.session("n3")));
+        }
+    }
+
     /** An outage takes session and membership, and its new session before it is a member again: a fence for the first would not hold what it wrote under the second. */
     @Test
     void anIntentEndsWithANewSession() throws Exception {
