@@ -56,6 +56,9 @@ public final class Space {
     /** Between two sweeps as long as the first one took, but no longer than that. */
     private static final long SWEPT_AGAIN_NS = 500_000_000L;
     private static final int UNFREES_AT_ONCE = 500;
+    /** What a record takes at most: some suspects, and each run. */
+    private static final int UNFREE_BYTES = 200;
+    private static final int UNFREE_RUN_BYTES = 12;
     private static final int FOREIGN_UNFREES_AT_ONCE = 2_000;
     /** After a claim found nothing, it is asked again no sooner than this, unless something was freed. */
     private static final long FULL_NS = 100_000_000L;
@@ -345,7 +348,7 @@ public final class Space {
         }
         b.addRuns(Unfree.Run.newBuilder().setDeviceBlock(run.firstBlock()).setLength(run.length()));
         Unfree.Builder record = b;
-        pipeline.put(keys.unfree(arena, node, unfreeKeySequence), () -> record.build().toByteArray(), false, 40);
+        pipeline.put(keys.unfree(arena, node, unfreeKeySequence), () -> record.build().toByteArray(), false, UNFREE_BYTES + UNFREE_RUN_BYTES * b.getRunsCount());
     }
 
     /** Puts the bitmaps that the operation changed into the open batch; the last thing an operation does. */
