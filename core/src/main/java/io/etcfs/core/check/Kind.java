@@ -77,7 +77,7 @@ public enum Kind {
     NODE_DEPARTED(DAMAGE, "A node that departed is no member and has no session and no arena."),
     NODE_FENCED(DAMAGE, "A node that was fenced, and not registered since, is no member and has no session, no arena and no other mark; its generation is the one it was raised to."),
     FENCE_INTENT(DAMAGE, "A node that is to be fenced is no member."),
-    BATCH_MARKER(DAMAGE, "A batch marker says which process, and a number from 1 on."),
+    BATCH_MARKER(DAMAGE, "A batch marker says which process, and a number."),
     NODE_GONE(NOTE, "A node that has arenas or open files has a session, or comes back."),
     NODE_VANISHED(NOTE, "A node that vanished is fenced, comes back or is declared dead.");
 

@@ -83,7 +83,7 @@ final class NodeCheck {
     void batch(KeyValue kv) throws InvalidProtocolBufferException {
         of(kv.key());
         BatchMarker marker = BatchMarker.parseFrom(kv.value());
-        if (marker.getIncarnation().isEmpty() || marker.getNumber() <= 0) {
+        if (marker.getIncarnation().isEmpty() || marker.getNumber() < 0) {
             findings.add(Kind.BATCH_MARKER, "batch " + marker.getNumber() + " of process '" + marker.getIncarnation() + "'", kv.key());
         }
     }

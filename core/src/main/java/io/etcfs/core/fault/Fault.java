@@ -69,6 +69,8 @@ public enum Fault {
     GIVEN_ARENA_TAKEN_BACK,
     /** An arena that was given away is taken for one's own where a read that was begun before still shows it. */
     GIVEN_ARENA_READ_LATE,
+    /** What others have freed in an arena is taken back as it was read, whoever has had the arena since. */
+    SWEPT_AS_READ,
     /** A freed block is handed out before its batch has committed. */
     FREED_BLOCK_AT_ONCE,
     /** A batch is published before its bytes are on the device. */
@@ -163,6 +165,8 @@ public enum Fault {
     ADMITTED_UNRECORDED,
     /** A session is used though it had ended before the device accepted it. */
     ADMITTED_THOUGH_ENDED,
+    /** A session proves that the writes of those before it have ended, also while the device is still being told so. */
+    ENDED_BEFORE_ADMITTED,
     /** Set-group-id goes with a write or a change of owner also where the group may not execute the file. */
     SET_GROUP_ID_ALWAYS_GOES,
     /** The size is raised without comparing that nobody has claimed an arena since it was looked at. */

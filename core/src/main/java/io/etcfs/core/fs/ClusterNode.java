@@ -134,11 +134,17 @@ public final class ClusterNode implements Operations {
         Fault.warn();
         List<KeyValue> early = Fault.OPENED_READ_EARLY.on() ? openFiles.openedBefore() : null;
         node.session().open();
-        node.pipeline().start(node.tasks());
-        node.space().start();
-        node.tokens().start();
-        locks.start();
-        openFiles.cleanUpAfterRestart(early != null ? early : openFiles.openedBefore());
+        try {
+            node.pipeline().start(node.tasks());
+            node.space().start();
+            node.tokens().start();
+            locks.start();
+            openFiles.cleanUpAfterRestart(early != null ? early : openFiles.openedBefore());
+        } catch (StartException e) {
+            // As a member that is gone it would be fenced.
+            leave(CLOSE_NS);
+            throw e;
+        }
         upkeep.start(node.tasks());
         fences.start();
     }

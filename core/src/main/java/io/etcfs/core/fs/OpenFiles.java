@@ -40,6 +40,9 @@ final class OpenFiles {
     /** An operation changes no more records about space than this in one batch (bitmaps, arenas, unfree: records); a file with more is freed in steps. */
     static final int MAX_SPACE_KEYS = 40;
 
+    /** Where blocks are not freed by their bitmaps each piece of a file takes some bytes of a record: so many count as a record more. */
+    private static final int PIECES_OF_A_KEY = 500;
+
     /** Above that a change is made in steps. */
     static int maxSpaceKeys() {
         return Rare.SMALL_STEPS.on() ? 4 : MAX_SPACE_KEYS;
@@ -332,9 +335,11 @@ final class OpenFiles {
     final class SpaceKeys {
         private final Set<Long> segments = new HashSet<>();
         private final Set<Long> arenas = new HashSet<>();
+        private int pieces;
 
         /** With those of the extent; counting stops when there are too many. */
         int with(Extent e) {
+            pieces++;
             for (long s = e.deviceBlock() / 4096; s <= (e.deviceBlock() + e.length() - 1) / 4096 && count() <= maxSpaceKeys(); s++) {
                 segments.add(s);
                 arenas.add(s * 4096 / node.space().arenaBlocks());
@@ -343,7 +348,7 @@ final class OpenFiles {
         }
 
         int count() {
-            return segments.size() + arenas.size();
+            return segments.size() + arenas.size() + pieces / PIECES_OF_A_KEY;
         }
     }
 

@@ -75,9 +75,9 @@ final class Admission {
         keep.run();
         fencer.admit(session, older, before.getMachinesList(), admitted || before.getQuiet() || older.isEmpty(), () -> committed(standing, List.of()) || Fault.ADMITTED_THOUGH_ENDED.on());
         admitted = true;
-        if (!Fault.ADMITTED_UNRECORDED.on()) {
-            // If it does not get through, the next session asks for more than it had to.
-            store.commit(new Txn(standing, List.of(record(List.of(session), own)), List.of()), REQUEST_NS);
+        // For as long as it does not get through, the older ones count as if they could write yet.
+        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(List.of(session), own))) && !Fault.ADMITTED_THOUGH_ENDED.on()) {
+            throw new StoreUnavailableException("the session is gone after the device has accepted it");
         }
     }
 

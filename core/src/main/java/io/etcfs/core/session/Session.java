@@ -180,7 +180,7 @@ public final class Session {
         while (monitor.nowNs() < giveUpAt) {
             try {
                 readGeneration();
-                if (membership.join(monitor.with(this::generationCompare), generation) && putSession(List.of(membership.unchanged()))) {
+                if (membership.join(monitor.with(this::generationCompare), generation) && putSession(List.of(membership.unchanged()), true)) {
                     monitor.with(() -> sessionBeats = membershipBeats = true);
                     watchGeneration();
                     tasks.startOwn("session", () -> beat(this::beatForever, () -> sessionBeats = false));
@@ -225,8 +225,11 @@ public final class Session {
     /**
      * Puts the session key if it is absent. An intent to fence the node goes in the same step: each is younger than all sessions of its node, so that what is severed by it
      * is all that they wrote. False: somebody else's is there, or what else was to hold does not.
+     *
+     * @param first of this process: the batch marker becomes its own, so that an earlier process of the node that was only cut off finds that there was another, whatever
+     *              that did and whether it is there still
      */
-    private boolean putSession(List<Compare> more) throws StoreUnavailableException, StoreRejectedException, DeviceException {
+    private boolean putSession(List<Compare> more, boolean first) throws StoreUnavailableException, StoreRejectedException, DeviceException {
         LeaseGrant lease = store.grantLease(sessionTtlSeconds, REQUEST_NS);
         byte[] value = io.etcfs.core.record.proto.Session.newBuilder().setIncarnation(incarnation).setLease(lease.leaseId()).build().toByteArray();
         List<Compare> compares = new ArrayList<>(more);
@@ -234,16 +237,19 @@ public final class Session {
         compares.add(Compare.modRevision(keys.generation(node), generationRevision));
         List<Op> ops = new ArrayList<>(List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node)), Op.delete(keys.fencePending(node))));
         ops.addAll(admission.reads());
+        if (first) {
+            ops.add(Op.put(keys.batch(node), incarnationMarker(0)));
+        }
         Txn txn = new Txn(compares, ops,
                 List.of(Op.get(keys.session(node)), Op.get(keys.generation(node)), Op.get(keys.batch(node))));
         Outcome outcome = store.commit(txn, REQUEST_NS);
-        KeyValue markerFound;
+        byte[] markerFound;
         KeyValue registeredFound;
         long created;
         switch (outcome) {
             case Outcome.Committed(TxnResult r) -> {
                 created = r.revision();
-                markerFound = r.ranged(1).only();
+                markerFound = first ? incarnationMarker(0) : value(r.ranged(1).only());
                 registeredFound = r.ranged(3).only();
             }
             case Outcome.Conflict(TxnResult r) -> {
@@ -261,7 +267,7 @@ public final class Session {
                     throw new StoreUnavailableException(cause);
                 }
                 created = read.only().createRevision();
-                markerFound = store.range(keys.batch(node), null, 0, false, 0, REQUEST_NS).only();
+                markerFound = value(store.range(keys.batch(node), null, 0, false, 0, REQUEST_NS).only());
                 registeredFound = store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only();
             }
         }
@@ -281,12 +287,16 @@ public final class Session {
             leaseId = lease.leaseId();
             trustedUntilNs = lease.sentAtNs() + lease.ttlSeconds() * 1_000_000_000L - MARGIN_NS;
             openedAtNs = monitor.nowNs();
-            marker = markerFound == null ? null : markerFound.value();
+            marker = markerFound;
             monitor.changed();
         } finally {
             monitor.unlock();
         }
         return true;
+    }
+
+    private static byte[] value(KeyValue kv) {
+        return kv == null ? null : kv.value();
     }
 
     private void keep(LeaseGrant lease) {
@@ -470,8 +480,9 @@ public final class Session {
                 if (generationRevision != before) {
                     throw fenced();
                 }
+                Compare noOtherProcess = noOtherProcess();
                 everReopened = true;
-                if (putSession(List.of())) {
+                if (putSession(List.of(noOtherProcess), false)) {
                     break;
                 }
             } catch (StoreUnavailableException e) {
@@ -495,6 +506,22 @@ public final class Session {
         }
         // On a task of its own: the beats go on meanwhile, however long etcd takes.
         tasks.start("take-back", () -> takeBack(markerFound));
+    }
+
+    /**
+     * That no other process of this node was started since, elsewhere: it may have given away or changed whatever this one remembers as its own, and have left by now. Nothing of
+     * this one can commit meanwhile, as it has no session.
+     */
+    private Compare noOtherProcess() throws StoreUnavailableException, StoreRejectedException {
+        KeyValue found = store.range(keys.batch(node), null, 0, false, 0, REQUEST_NS).only();
+        try {
+            if (found == null || !BatchMarker.parseFrom(found.value()).getIncarnation().equals(incarnation)) {
+                throw new NodeStoppedError("another process was started as node " + node + " while this one was cut off");
+            }
+            return Compare.modRevision(found.key(), found.modRevision());
+        } catch (InvalidProtocolBufferException e) {
+            throw new NodeStoppedError("damaged record " + found.key());
+        }
     }
 
     private void takeBack(byte[] markerFound) {

@@ -192,6 +192,10 @@ final class Growth {
         monitor.lock();
         try {
             Arena arena = arenas.get(last);
+            if (arenas.deviceBlocks() != recorded) {
+                // Others have had the arena since that was read, and raised the size.
+                return underWay;
+            }
             if (underWay || arena == null || arena.isClosed() || !session.trusted() || pipeline.resurrecting() || !pipeline.room(3)) {
                 return underWay;
             }

@@ -34,6 +34,7 @@ import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
 import io.etcfs.core.token.Blocked;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -52,7 +53,13 @@ import java.util.function.BooleanSupplier;
 public final class Space {
     private static final long REQUEST_NS = 2_000_000_000L;
     private static final long SWEEP_NS = 10_000_000_000L;
-    private static final int FOREIGN_UNFREES_LOOKED_AT = 2_000;
+    /** Between two sweeps as long as the first one took, but no longer than that. */
+    private static final long SWEPT_AGAIN_NS = 500_000_000L;
+    private static final int UNFREES_AT_ONCE = 500;
+    /** What a record takes at most: some suspects, and each run. */
+    private static final int UNFREE_BYTES = 200;
+    private static final int UNFREE_RUN_BYTES = 12;
+    private static final int FOREIGN_UNFREES_AT_ONCE = 2_000;
     /** After a claim found nothing, it is asked again no sooner than this, unless something was freed. */
     private static final long FULL_NS = 100_000_000L;
     /** What another node has freed is published by then. */
@@ -76,7 +83,7 @@ public final class Space {
     private final ArenaWants wants;
     private final Growth growth;
     private final long arenaBlocks;
-    /** Records that are in a batch which is not committed, and those whose batch committed since the present sweep began: it may still see them. */
+    /** Records that are in a batch which is not committed, and those whose batch committed since the sweeper began to read: it may still see them. */
     private final Set<Key> unfreeing = new HashSet<>();
     private final Set<Key> unfreed = new HashSet<>();
     private final Map<Long, Unfree.Builder> unfreeOfBatch = new TreeMap<>();
@@ -341,7 +348,7 @@ public final class Space {
         }
         b.addRuns(Unfree.Run.newBuilder().setDeviceBlock(run.firstBlock()).setLength(run.length()));
         Unfree.Builder record = b;
-        pipeline.put(keys.unfree(arena, node, unfreeKeySequence), () -> record.build().toByteArray(), false, 40);
+        pipeline.put(keys.unfree(arena, node, unfreeKeySequence), () -> record.build().toByteArray(), false, UNFREE_BYTES + UNFREE_RUN_BYTES * b.getRunsCount());
     }
 
     /** Puts the bitmaps that the operation changed into the open batch; the last thing an operation does. */
@@ -548,11 +555,12 @@ public final class Space {
 
     private void sweepForever() {
         long last = Long.MIN_VALUE / 2;
+        long notBefore = last;
         while (true) {
             monitor.lock();
             try {
-                while (!stopping && !sweepWanted && monitor.nowNs() < last + SWEEP_NS) {
-                    sweeper.awaitQuietly(last + SWEEP_NS);
+                while (!stopping && (monitor.nowNs() < notBefore || !sweepWanted && monitor.nowNs() < last + SWEEP_NS)) {
+                    sweeper.awaitQuietly(sweepWanted ? notBefore : Math.max(notBefore, last + SWEEP_NS));
                 }
                 if (stopping) {
                     return;
@@ -571,28 +579,43 @@ public final class Space {
             } catch (InvalidProtocolBufferException e) {
                 throw new NodeStoppedError("damaged unfree record: " + e.getMessage());
             }
+            // Where many records wait for suspects, they are not read all the time, however many more come.
+            notBefore = monitor.nowNs() + Math.min(monitor.nowNs() - last, SWEPT_AGAIN_NS);
         }
     }
 
     private void sweep() throws StoreUnavailableException, StoreRejectedException, InvalidProtocolBufferException {
-        List<Long> own = monitor.with(() -> {
-            unfreed.clear();
-            return arenas.all().stream().map(Arena::id).toList();
-        });
+        // One whose claim had no answer is ours, too, and nobody else sweeps it or gives it to who has no room.
+        loadOwnArenas();
+        List<Long> own = monitor.with(() -> arenas.all().stream().map(Arena::id).toList());
+        Map<String, Long> endedBefore = new HashMap<>();
         for (long id : own) {
-            for (KeyValue kv : store.range(keys.unfreeOf(id), keys.unfreeOf(id).prefixEnd(), 500, false, 0, REQUEST_NS).keyValues()) {
-                Unfree record = Unfree.parseFrom(kv.value());
-                if (suspectsGone(record)) {
-                    apply(kv.key(), record);
+            Key from = keys.unfreeOf(id);
+            RangeResult page;
+            do {
+                int timesGiven = monitor.with(() -> {
+                    unfreed.clear();
+                    return wants.timesGiven(id);
+                });
+                page = store.range(from, keys.unfreeOf(id).prefixEnd(), UNFREES_AT_ONCE, false, 0, REQUEST_NS);
+                for (KeyValue kv : page.keyValues()) {
+                    Unfree record = Unfree.parseFrom(kv.value());
+                    if (suspectsGone(record, endedBefore)) {
+                        apply(kv.key(), record, id, timesGiven);
+                    }
+                    from = kv.key().next();
                 }
-            }
+            } while (page.more());
         }
         claimWhatNobodySweeps();
     }
 
-    private boolean suspectsGone(Unfree record) throws StoreUnavailableException, StoreRejectedException {
+    private boolean suspectsGone(Unfree record, Map<String, Long> endedBefore) throws StoreUnavailableException, StoreRejectedException {
         for (SessionRef s : record.getSuspectsList()) {
-            if (endedSessions.before(s.getNode()) <= s.getSession()) {
+            if (!endedBefore.containsKey(s.getNode())) {
+                endedBefore.put(s.getNode(), endedSessions.before(s.getNode()));
+            }
+            if (endedBefore.get(s.getNode()) <= s.getSession()) {
                 return false;
             }
         }
@@ -605,9 +628,17 @@ public final class Space {
      */
     private void claimWhatNobodySweeps() throws StoreUnavailableException, StoreRejectedException {
         Set<Long> notOurs = new TreeSet<>();
-        for (KeyValue kv : store.range(keys.unfrees(), keys.unfrees().prefixEnd(), FOREIGN_UNFREES_LOOKED_AT, true, 0, REQUEST_NS).keyValues()) {
-            notOurs.add(keys.parseUnfree(kv.key()).arena());
-        }
+        Key from = keys.unfrees();
+        RangeResult page;
+        do {
+            page = store.range(from, keys.unfrees().prefixEnd(), FOREIGN_UNFREES_AT_ONCE, true, 0, REQUEST_NS);
+            for (KeyValue kv : page.keyValues()) {
+                long id = keys.parseUnfree(kv.key()).arena();
+                notOurs.add(id);
+                // One is enough to know that there are any.
+                from = keys.unfreeOf(id).prefixEnd();
+            }
+        } while (page.more());
         notOurs.removeIf(id -> monitor.with(() -> arenas.get(id) != null));
         for (long id : notOurs) {
             KeyValue free = store.range(keys.freeArena(id), null, 0, false, 0, REQUEST_NS).only();
@@ -621,11 +652,15 @@ public final class Space {
         }
     }
 
-    private void apply(Key key, Unfree record) {
+    /** @param timesGiven before the record was read: if the arena was given away since, who had it may have seen to the record, and used the blocks again */
+    private void apply(Key key, Unfree record, long arena, int timesGiven) {
         monitor.lock();
         try {
             while (!stopping && (!session.trusted() || !pipeline.room(8 + record.getRunsCount()))) {
                 monitor.awaitQuietly(monitor.nowNs() + 100_000_000L);
+            }
+            if (wants.timesGiven(arena) != timesGiven && !Fault.SWEPT_AS_READ.on()) {
+                return;
             }
             // Who gets an arena that is being given away sees to it.
             if (stopping || leaving || unfreed.contains(key) || record.getRunsList().stream().anyMatch(r -> !arenas.freesIn(r.getDeviceBlock())) || !unfreeing.add(key)) {

@@ -215,6 +215,11 @@ final class Rules implements WatchListener {
 
     private void batch(long revision, String node, BatchMarker marker) {
         String incarnation = marker.getIncarnation();
+        if (marker.getNumber() == 0) {
+            // It comes with its first session.
+            lastBatch.put(incarnation, 0L);
+            return;
+        }
         if (fenced.contains(incarnation)) {
             broken.accept("revision " + revision + ": " + incarnation + " was fenced and publishes batch " + marker.getNumber());
         }

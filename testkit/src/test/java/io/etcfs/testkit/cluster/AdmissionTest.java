@@ -10,14 +10,21 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fs.ClusterNode;
+import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Registered;
 import io.etcfs.core.session.NodeStoppedError;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -283,6 +290,91 @@ class AdmissionTest {
         cluster.fencer.device = session -> {};
         way.cut = false;
         await("it learns that it was fenced", () -> cluster.stopped.removeIf(s -> s.startsWith("n1: this node was fenced")));
+    }
+
+    /**
+     * A write of node 1 is on its way in the device when its process ends, and another node has its directory by then. The next process has a session, and the device takes its
+     * time to end what it had accepted from the last one. Whether what node 2 has read of that block meanwhile is what it stays.
+     */
+    private boolean whatWasReadStaysWhatItWas() throws Exception {
+        TestClient one = new TestClient(cluster.start("n1", way));
+        TestClient two = new TestClient(cluster.start("n2"));
+        one.write("/f", 0, new byte[4096], O_DIRECT);
+        one.fsync("/f");
+        CountDownLatch onItsWay = new CountDownLatch(1);
+        CountDownLatch lands = new CountDownLatch(1);
+        CountDownLatch landed = new CountDownLatch(1);
+        cluster.device.beforeWrite = offset -> {
+            if (onItsWay.getCount() > 0) {
+                onItsWay.countDown();
+                awaitQuietly(lands);
+            }
+        };
+        byte[] written = new byte[4096];
+        Arrays.fill(written, (byte) 'w');
+        cluster.tasks.start("late", () -> {
+            try {
+                one.write("/f", 0, written, O_DIRECT);
+            } catch (FsException e) {
+                // Its node has ended.
+            }
+            landed.countDown();
+        });
+        onItsWay.await();
+        way.cut = true;
+        two.stat("/f");
+        CountDownLatch admitting = new CountDownLatch(1);
+        cluster.fencer.device = session -> {
+            admitting.countDown();
+            try {
+                Thread.sleep(2_500);
+                lands.countDown();
+                await("the device has nothing of the last process under way", () -> contents()[0] == 'w');
+            } catch (Exception e) {
+                throw new DeviceException(5, e.toString());
+            }
+        };
+        CompletableFuture<ClusterNode> next = CompletableFuture.supplyAsync(() -> {
+            try {
+                return cluster.start("n1");
+            } catch (StartException e) {
+                throw new IllegalStateException(e);
+            }
+        }, r -> Thread.ofVirtual().start(r));
+        admitting.await();
+        Thread.sleep(1_500);
+        byte[] read = two.read("/f");
+        cluster.fencer.device = session -> {};
+        next.get();
+        return Arrays.equals(read, two.read("/f"));
+    }
+
+    private static void awaitQuietly(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Of the only block that was ever written in place. */
+    private byte[] contents() throws DeviceException {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment block = arena.allocate(4096, 4096);
+            cluster.device.read(4096, block);
+            return block.toArray(ValueLayout.JAVA_BYTE);
+        }
+    }
+
+    @Test
+    void aSessionThatTheDeviceHasNotAcceptedYetEndsNothing() throws Exception {
+        assertTrue(whatWasReadStaysWhatItWas());
+    }
+
+    @Test
+    void toGoByItsKeyIsSeen() throws Exception {
+        Fault.plant(Set.of(Fault.ENDED_BEFORE_ADMITTED));
+        assertFalse(whatWasReadStaysWhatItWas());
     }
 
     @Test

@@ -7,6 +7,7 @@ import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.record.proto.Super;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CountDownLatch;
@@ -91,6 +92,52 @@ class GrowthTest {
         List<String> second = MibFiles.fill(b, "/b");
         assertTrue(first.size() + second.size() >= 27, second.size() + " MiB");
         MibFiles.check(b, first);
+    }
+
+    /**
+     * Node 1 has the arena at the old end and sees a first new size, and etcd takes its time. Meanwhile it gives the arena to node 2, which uses the device to that size and to a
+     * second one, and has it again.
+     */
+    @Test
+    void aSizeThatWasSeenLongAgoIsNotRecorded() throws Exception {
+        cluster = new TestCluster(24L * MIB, (long) MOST_MIB * MIB);
+        Keys keys = new Keys(TestCluster.NAME);
+        HookedStore way = new HookedStore(cluster.store);
+        TestClient a = new TestClient(cluster.start("n1", way));
+        TestClient b = new TestClient(cluster.start("n2"));
+        a.mkdir("/a");
+        b.mkdir("/b");
+        b.write("/b/first", 0, new byte[4096], O_DIRECT);
+        a.write("/a/first", 0, new byte[4096], O_DIRECT);
+        CountDownLatch seen = new CountDownLatch(1);
+        CountDownLatch answer = new CountDownLatch(1);
+        way.afterRange = key -> {
+            if (key.equals(keys.arenaAllocLog()) && seen.getCount() > 0) {
+                seen.countDown();
+                try {
+                    answer.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+        };
+        cluster.device.grow(50L * MIB);
+        assertTrue(seen.await(20, TimeUnit.SECONDS));
+        List<String> first = MibFiles.fill(b, "/b");
+        assertTrue(first.size() >= 46, first.size() + " MiB");
+        cluster.device.grow(60L * MIB);
+        awaitFree(b, 9);
+        // Those are in that arena.
+        for (int i = 0; i < 6; i++) {
+            b.unlink(first.remove(18));
+        }
+        List<String> second = MibFiles.fill(a, "/a");
+        assertTrue(second.size() >= 14, second.size() + " MiB");
+        answer.countDown();
+        Thread.sleep(2_000);
+        assertEquals(60L * MIB, Super.parseFrom(cluster.store.range(keys.superblock(), null, 0, false, 0, 1_000_000_000L).only().value()).getDeviceSize());
+        MibFiles.check(b, second);
+        MibFiles.check(a, first);
     }
 
     /** Another node, whose machine does not know of the new size yet, claims the arena at the old end just then: its free count has to stay right. */

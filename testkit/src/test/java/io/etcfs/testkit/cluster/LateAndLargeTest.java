@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.domain.Inode;
+import io.etcfs.core.file.Extent;
+import io.etcfs.core.file.ExtentMap;
 import io.etcfs.core.fs.Call;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
@@ -356,6 +358,65 @@ class LateAndLargeTest {
         }
         a.fsync("/f109");
         assertEquals(List.of(), cluster.stopped);
+    }
+
+    /** Files whose every block is an extent, in arenas of others: what is freed takes more than the names and inodes that go. */
+    @Test
+    void filesInManyPiecesAreRemovedAtOnce() throws Exception {
+        int files = 24;
+        int pieces = 16_000;
+        List<Long> inos = new ArrayList<>();
+        for (int f = 0; f < files; f++) {
+            a.write("/f" + f, 0, new byte[0], 0);
+            inos.add(a.stat("/f" + f).ino());
+        }
+        n1.leave(5 * SECOND);
+        for (long ino : inos) {
+            Inode inode = Inode.decode(ino, 1, get(keys.inode(1, ino)).value());
+            inode.size = pieces * 4096L;
+            inode.valid = inode.size;
+            inode.flags |= Inode.FLAG_EXTENT_RECORDS;
+            for (int k = 0; k < pieces; k++) {
+                inode.extents.put(new Extent(k, pieces - k, 1, 0, 0));
+            }
+            commit(Op.put(keys.inode(1, ino), inode.encode()));
+            for (long range = 0; range <= (pieces - 1) / ExtentMap.RANGE_BLOCKS; range++) {
+                commit(Op.put(keys.extents(ino, range), inode.encodeExtentRecord(range)));
+            }
+        }
+        HookedStore its = new HookedStore(cluster.store);
+        ClusterNode n2 = cluster.start("n2", its);
+        TestClient b = new TestClient(n2);
+        for (int f = 0; f < files; f++) {
+            assertEquals(1, b.read("/f" + f, 0, 1).length);
+        }
+        CountDownLatch release = new CountDownLatch(1);
+        its.hook = txn -> {
+            if (txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().equals(keys.batch("n2")))) {
+                try {
+                    release.await();
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+            return null;
+        };
+        // Until this is published all that follows is collected.
+        b.mkdir("/d");
+        Thread.sleep(100);
+        for (int f = 0; f < files; f++) {
+            b.unlink("/f" + f);
+        }
+        release.countDown();
+        n2.sync(20 * SECOND);
+        assertEquals(List.of("d"), b.list("/"));
+        eventually("all of them are freed", () -> cluster.store.range(keys.orphans(), keys.orphans().prefixEnd(), 1, true, 0, SECOND).count() == 0);
+        n2.sync(20 * SECOND);
+        long freed = 0;
+        for (KeyValue kv : cluster.store.range(keys.unfrees(), keys.unfrees().prefixEnd(), 0, false, 0, SECOND).keyValues()) {
+            freed += Unfree.parseFrom(kv.value()).getRunsCount();
+        }
+        assertEquals((long) files * pieces, freed);
     }
 
     /** Each looks again when something has changed: that the other one looked is nothing that has. */

@@ -312,6 +312,40 @@ class VanishedNodesTest {
         b.fsync("/d/f");
     }
 
+    /** A node that was cut off is started again elsewhere, leaves in order, and only then the first process gets through: what it had is others' by now. */
+    @Test
+    void whoFindsThatAnotherProcessWasTheNodeStops() throws Exception {
+        vanish();
+        cluster.start("n2").leave(5 * SECOND);
+        assertTrue(exists(keys.departed("n2")));
+        List<String> full = MibFiles.fill(a, "");
+        n1.sync(5 * SECOND);
+        a.unlink(full.removeLast());
+        way.cut = false;
+        await("it has a session again, or has stopped", () -> exists(keys.session("n2")) || !cluster.stopped.isEmpty());
+        try {
+            b.write("/late", 0, DATA, 0);
+            b.fsync("/late");
+        } catch (FsException e) {
+            // As it should be.
+        }
+        MibFiles.check(a, full);
+        await("it stops", () -> cluster.stopped.removeIf(s -> s.equals("n2: another process was started as node n2 while this one was cut off")));
+    }
+
+    /** It is a member already when etcd does not answer what it asks next, once. */
+    @Test
+    void whoCanNotStartLeaves() throws Exception {
+        HookedStore its = new HookedStore(cluster.store);
+        for (Key unanswered : List.of(keys.arenasOf("n3"), keys.openedBy("n3"))) {
+            AtomicInteger answers = new AtomicInteger();
+            its.lost = key -> key.equals(unanswered) && answers.getAndIncrement() == 0;
+            assertThrows(StartException.class, () -> cluster.start("n3", its));
+            assertTrue(exists(keys.departed("n3")));
+            assertFalse(exists(keys.membership("n3")) || exists(keys.session("n3")));
+        }
+    }
+
     /** An outage takes session and membership, and its new session before it is a member again: a fence for the first would not hold what it wrote under the second. */
     @Test
     void anIntentEndsWithANewSession() throws Exception {
@@ -343,6 +377,32 @@ class VanishedNodesTest {
             c.write("/d/f", 0, DATA, 0);
             return Owner.parseFrom(get(owner).value()).getSuspectsCount() == 0;
         });
+    }
+
+    /** More of what was freed waits for a node that is away than is read at once. */
+    @Test
+    void whatWaitsForADeadNodeDoesNotHoldUpOtherSpace() throws Exception {
+        ClusterNode n3 = cluster.start("n3");
+        TestClient c = new TestClient(n3);
+        c.mkdir("/c");
+        a.write("/c/f", 0, DATA, 0);
+        a.fsync("/c/f");
+        vanish();
+        for (int i = 0; i < 510; i++) {
+            a.write("/d/g", 0, new byte[1], 0);
+            n1.sync(5 * SECOND);
+            a.unlink("/d/g");
+            n1.sync(5 * SECOND);
+        }
+        assertTrue(freedBy("n1") >= 510);
+        c.unlink("/c/f");
+        n3.sync(5 * SECOND);
+        await("what another node has freed is free", () -> freedBy("n3") == 0);
+        assertTrue(freedBy("n1") >= 510);
+    }
+
+    private long freedBy(String node) throws Exception {
+        return cluster.store.range(keys.unfrees(), keys.unfrees().prefixEnd(), 0, true, 0, SECOND).keyValues().stream().filter(kv -> keys.parseUnfree(kv.key()).node().equals(node)).count();
     }
 
     /** Its membership has run out, and etcd takes longer to answer its new registration than a session lives without beats. */
