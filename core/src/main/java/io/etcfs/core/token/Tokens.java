@@ -167,7 +167,7 @@ public final class Tokens {
     /** Nobody relies on anything that is remembered of it. */
     private boolean droppable(Domain d) {
         return d.held == Mode.NONE && !d.acquiring && !d.recalling && !d.giving && !d.takeBack && d.pins == 0 && d.namespaceWaiters == 0 && d.repliesInFlight == 0 && d.id != RENAME_TOKEN
-                && d.wants.isEmpty() && d.demand == Mode.NONE && d.validUntilNs <= monitor.nowNs();
+                && d.wants.isEmpty() && d.demand == Mode.NONE && d.believedUntilNs() <= monitor.nowNs();
     }
 
     private static int maxTokens() {
@@ -415,7 +415,7 @@ public final class Tokens {
                 if (started == TRIM_AT_ONCE || left <= maxTokens() / 8 * 7 && cached <= maxCachedBytes / 8 * 7 || idle < (Rare.SMALL_CACHE.on() ? 10_000_000L : TRIM_IDLE_NS)) {
                     break;
                 }
-                if (d.validUntilNs > now && !Rare.SMALL_CACHE.on() || d.cachedBytes() > maxCachedBytes / 2 && idle < TRIM_LARGE_IDLE_NS || !releasable(d)) {
+                if (d.believedUntilNs() > now && !Rare.SMALL_CACHE.on() || d.cachedBytes() > maxCachedBytes / 2 && idle < TRIM_LARGE_IDLE_NS || !releasable(d)) {
                     continue;
                 }
                 left--;

@@ -523,11 +523,14 @@ final class SimKernel implements KernelCache {
             throw new FsException(Errno.ENOENT);
         }
         lookupLocked(to);
+        Dentry moved = null;
         try {
             ask((fs, call) -> {
                 fs.rename(call, dir, bytes(name), toDir, bytes(toName), 0);
                 return true;
             });
+            // The entry moves as it is: it is believed under its new name for as long as it was under the old one.
+            moved = dentries.get(from);
         } finally {
             for (Name n : List.of(from, to)) {
                 Dentry d = dentries.remove(n);
@@ -535,6 +538,9 @@ final class SimKernel implements KernelCache {
                     known(d.ino).attributesUntilNs = 0;
                     known(d.ino).version = ++version;
                 }
+            }
+            if (moved != null) {
+                dentries.put(to, moved);
             }
         }
         return null;
