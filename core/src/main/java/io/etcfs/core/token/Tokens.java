@@ -75,6 +75,7 @@ public final class Tokens {
     private long trimmed;
     /** {@link Rare#DIRECTORIES_IN_PART} */
     private long rarelyDroppedNs;
+    private long rarelyDroppedBatch;
     private boolean leaving;
     private boolean stopping;
 
@@ -263,8 +264,10 @@ public final class Tokens {
     }
 
     private void used(Domain d, Mode mode) {
-        if (Rare.DIRECTORIES_IN_PART.on() && monitor.nowNs() - rarelyDroppedNs > RARELY_NS) {
+        // While a change is not published, once: not at each try of an operation that waits for what was dropped.
+        if (Rare.DIRECTORIES_IN_PART.on() && (monitor.nowNs() - rarelyDroppedNs > RARELY_NS || d.lastBatch == pipeline.openNumber() && d.lastBatch != rarelyDroppedBatch)) {
             rarelyDroppedNs = monitor.nowNs();
+            rarelyDroppedBatch = d.lastBatch;
             dropParts(Long.MAX_VALUE);
         }
         d.unserved = false;
