@@ -390,9 +390,16 @@ final class SimKernel implements KernelCache {
             return cached.ino;
         }
         if (cached != null && cached.ino != 0) {
-            // Asked again without the directory's lock.
+            // Asked again without the directory's lock. The answer is about that entry: where it was removed, moved or replaced meanwhile nothing is remembered of it.
             long asked = version;
-            Known k = entry(key, ask((fs, call) -> fs.lookup(call, dir, bytes(name))), asked);
+            Operations.Entry e = ask((fs, call) -> fs.lookup(call, dir, bytes(name)));
+            Dentry meanwhile = dentries.get(key);
+            Known k = entry(key, e, asked);
+            if (meanwhile == null) {
+                dentries.remove(key);
+            } else if (meanwhile != cached) {
+                dentries.put(key, meanwhile);
+            }
             return k == null ? 0 : k.ino;
         }
         d.names.readLock().lock();
