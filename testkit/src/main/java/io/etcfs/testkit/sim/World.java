@@ -166,7 +166,7 @@ public final class World {
         this.locks = new LockBook(store, keys);
         this.locking = new Random(plan.seed ^ 0x10c5).nextInt(3) == 0;
         this.extras = new Random(plan.seed ^ 0xac1).nextInt(3) == 0;
-        this.namesOnly = new Random(plan.seed ^ 0x4a3e5).nextInt(manyNames() ? 2 : 6) == 0;
+        this.namesOnly = !weather.has(Weather.Kind.LATE_WRITES) && new Random(plan.seed ^ 0x4a3e5).nextInt(manyNames() ? 2 : 6) == 0;
     }
 
     Random lockRandom(int program) {
