@@ -105,6 +105,9 @@ public final class Domain {
     public long lastGrantNs;
     public final Set<ByteBuffer> grantedNames = new HashSet<>();
     public boolean grantedTooMany;
+    /** Names that the kernel moved here with all that it believed of them and that it is being made to drop, and until when it may believe them. */
+    public int movedNames;
+    public long movedUntilNs;
     public int repliesInFlight;
     /** Requests of the kernel that wait for this token; some hold the directory's lock. */
     public int namespaceWaiters;
@@ -160,6 +163,11 @@ public final class Domain {
      */
     public boolean namesCanBeDropped() {
         return !grantedTooMany && (namespaceWaiters == 0 || grantedNames.isEmpty() || Fault.NOTIFY_WITHOUT_LIMIT.on());
+    }
+
+    /** Until when the kernel may believe anything of it. */
+    public long believedUntilNs() {
+        return Math.max(validUntilNs, movedUntilNs);
     }
 
     /** In place: no holder of an earlier epoch can be writing there any more, nor can anybody have been told that the blocks stay as they are. */

@@ -33,6 +33,8 @@ public enum Fault {
     APPEND_PLACED_BY_KERNEL,
     /** Directories get the plain form of the notification about a name. */
     DIRECTORIES_NOT_ONLY_EXPIRED,
+    /** A name that the kernel moved counts as one that it believes nothing of. */
+    MOVED_NAMES_FORGOTTEN,
     /** Transactions do not compare the session. */
     NO_SESSION_COMPARE,
     /** Transactions do not compare the generation. */

@@ -65,15 +65,17 @@ final class Holes {
                     }
                     if (punch || zero) {
                         zeroing = true;
-                        zeroEdges(call, vnode, offset, end);
+                        zeroEdges(call, kept, vnode, offset, end);
                         removeWhole(call, kept, vnode, (offset + BLOCK - 1) / BLOCK, end / BLOCK, punch);
                     }
                     if (zero) {
                         // What was removed was written, and is reserved again.
                         reserve(call, kept, vnode, offset / BLOCK, (end + BLOCK - 1) / BLOCK);
                     }
-                    finish(call, vnode, end, keepSize);
+                    finish(call, kept, vnode, end, keepSize);
                     whole = kept.unbroken();
+                } catch (KeptToken.Lost e) {
+                    // Again from its beginning.
                 }
             }
         } catch (FsException e) {
@@ -85,8 +87,9 @@ final class Holes {
         }
     }
 
-    private void finish(Call call, Vnode vnode, long end, boolean keepSize) throws FsException {
+    private void finish(Call call, KeptToken kept, Vnode vnode, long end, boolean keepSize) throws FsException {
         node.waiting().run(call, a -> {
+            kept.require();
             Domain d = node.tokens().requireForData(vnode.home, Mode.EXCLUSIVE);
             Inode i = contents.inode(d, vnode);
             if (!node.pipeline().room(16)) {
@@ -108,8 +111,11 @@ final class Holes {
     }
 
     /** Bytes of the range in blocks that it covers only in part become zero, where there are any. */
-    private void zeroEdges(Call call, Vnode v, long from, long to) throws FsException {
-        long size = node.waiting().run(call, a -> contents.inode(node.tokens().requireForData(v.home, Mode.EXCLUSIVE), v).size);
+    private void zeroEdges(Call call, KeptToken kept, Vnode v, long from, long to) throws FsException {
+        long size = node.waiting().run(call, a -> {
+            kept.require();
+            return contents.inode(node.tokens().requireForData(v.home, Mode.EXCLUSIVE), v).size;
+        });
         long end = Math.min(to, size);
         if (from >= end) {
             return;
@@ -117,22 +123,23 @@ final class Holes {
         long firstWhole = (from + BLOCK - 1) / BLOCK * BLOCK;
         long lastWhole = to / BLOCK * BLOCK;
         if (firstWhole > lastWhole) {
-            zeroPart(call, v, from, end);
+            zeroPart(call, kept, v, from, end);
             return;
         }
         if (from < firstWhole) {
-            zeroPart(call, v, from, Math.min(firstWhole, end));
+            zeroPart(call, kept, v, from, Math.min(firstWhole, end));
         }
         if (lastWhole < end) {
-            zeroPart(call, v, lastWhole, end);
+            zeroPart(call, kept, v, lastWhole, end);
         }
     }
 
-    private void zeroPart(Call call, Vnode v, long from, long to) throws FsException {
+    private void zeroPart(Call call, KeptToken kept, Vnode v, long from, long to) throws FsException {
         if (from >= to) {
             return;
         }
         boolean there = node.waiting().run(call, a -> {
+            kept.require();
             Inode i = contents.inode(node.tokens().requireForData(v.home, Mode.EXCLUSIVE), v);
             Extent e = Contents.mapped(i, from / BLOCK);
             return e != null && !e.unwritten() && from < i.valid;
@@ -142,7 +149,10 @@ final class Holes {
         }
         MemorySegment zeros = Arena.ofAuto().allocate(to - from, BLOCK);
         while (true) {
-            WritePlan plan = node.waiting().run(call, a -> writes.planWrite(v, from, zeros, Writes.Where.BATCH, false, Writes.Source.CALL, true));
+            WritePlan plan = node.waiting().run(call, a -> {
+                kept.require();
+                return writes.planWrite(v, from, zeros, Writes.Where.BATCH, false, Writes.Source.CALL, true);
+            });
             if (plan.complete || writes.carryOut(call, plan)) {
                 return;
             }
@@ -157,6 +167,7 @@ final class Holes {
             long start = at;
             long next = Math.min(to, at + RESERVE_BLOCKS);
             at = node.waiting().run(call, a -> {
+                kept.require();
                 Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
                 Inode i = contents.inode(d, v);
                 if (v.changing || !v.sideBuffer.isEmpty() || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {
@@ -194,6 +205,7 @@ final class Holes {
             long start = at;
             long next = Math.min(to, at + RESERVE_BLOCKS);
             at = node.waiting().run(call, a -> {
+                kept.require();
                 Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);
                 Inode i = contents.inode(d, v);
                 if (v.changing || !node.pipeline().room(2 * OpenFiles.MAX_SPACE_KEYS)) {

@@ -14,6 +14,16 @@ final class KeptToken implements AutoCloseable {
     /** Who makes a change that takes longer lets others in between: they wait no longer than this for one file. */
     private static final long MOST_NS = 1_000_000_000L;
 
+    /** It went before the last step. */
+    static final class Lost extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+        private static final Lost INSTANCE = new Lost();
+
+        private Lost() {
+            super(null, null, false, false);
+        }
+    }
+
     private final Node node;
     private final Call call;
     private final Vnode vnode;
@@ -67,6 +77,17 @@ final class KeptToken implements AutoCloseable {
     /** Whether it was kept all the time so far. */
     boolean unbroken() {
         return node.monitor().with(() -> Fault.STEPS_WITHOUT_TOKEN.on() || domain.held == Mode.EXCLUSIVE && node.session().live() && node.session().revision() == sessionRevision);
+    }
+
+    /**
+     * To begin a step, under the monitor: under another token it would go on with a change the first part of which others have been shown, and may have written over.
+     *
+     * @throws Lost make the change again from its beginning
+     */
+    void require() {
+        if (!unbroken()) {
+            throw Lost.INSTANCE;
+        }
     }
 
     /** Between two steps of a change that may be long. */

@@ -95,7 +95,7 @@ final class KernelView {
     /** For how long the kernel may believe what is said of the domain now; ns. */
     private long validity(Domain d) {
         long now = monitor.nowNs();
-        if (kernel == null || d.recalling || d.giving || d.takeBack || now - d.lastRecalledNs < COOL_NS) {
+        if (kernel == null || d.takeBack || othersWant(d)) {
             return 0;
         }
         long valid = Fault.VALIDITY_UNBOUNDED.on() ? MAX_VALID_NS : Math.min(MAX_VALID_NS, session.trustedUntilNs() - now);
@@ -116,6 +116,11 @@ final class KernelView {
         return valid;
     }
 
+    /** Nothing is granted: it would be in the way of a recall. */
+    private boolean othersWant(Domain d) {
+        return d.recalling || d.giving || monitor.nowNs() - d.lastRecalledNs < COOL_NS;
+    }
+
     /** A name that is not there: often looked for by who is about to make it, and then it is in the way of a recall until it has run out. */
     long grantMissing(Call call, Domain d, byte[] name) {
         return d.held == Mode.SHARED && monitor.nowNs() - d.heldSinceNs < YOUNG_NS ? 0 : grantName(call, d, name);
@@ -124,14 +129,48 @@ final class KernelView {
     long grantName(Call call, Domain d, byte[] name) {
         long valid = validity(d);
         if (valid > 0) {
-            if (d.grantedNames.size() >= Domain.MAX_GRANTED_NAMES) {
-                d.grantedTooMany = true;
-            } else {
-                d.grantedNames.add(ByteBuffer.wrap(name));
-            }
+            remember(d, name);
             call.granted(d, monitor.nowNs());
         }
         return valid;
+    }
+
+    private static void remember(Domain d, byte[] name) {
+        if (d.grantedNames.size() >= Domain.MAX_GRANTED_NAMES) {
+            d.grantedTooMany = true;
+        } else {
+            d.grantedNames.add(ByteBuffer.wrap(name));
+        }
+    }
+
+    /**
+     * The kernel moves a name when this operation is answered, and goes on to believe it at its new place for as long as it did at the old one (fuse_rename_common leaves
+     * the time of the entry that it moves). Where others want the directory it is made to drop it, which waits for that answer; else that is left to the next recall.
+     */
+    void moved(Domain from, byte[] name, Domain to, byte[] newName, boolean directory) {
+        if (kernel == null || from.believedUntilNs() <= monitor.nowNs() || Fault.MOVED_NAMES_FORGOTTEN.on()
+                || from.movedNames == 0 && !from.grantedTooMany && !from.grantedNames.contains(ByteBuffer.wrap(name))) {
+            return;
+        }
+        if (!othersWant(to)) {
+            remember(to, newName);
+            to.validUntilNs = Math.max(to.validUntilNs, from.believedUntilNs());
+            to.lastGrantNs = Math.max(to.lastGrantNs, from.lastGrantNs);
+            return;
+        }
+        to.movedNames++;
+        to.movedUntilNs = Math.max(to.movedUntilNs, from.believedUntilNs());
+        if (directory && !kernel.canExpireEntries()) {
+            // It runs out.
+            return;
+        }
+        kernel.invalidateEntry(to.id, newName, directory, () -> monitor.with(() -> {
+            if (--to.movedNames == 0) {
+                to.movedUntilNs = 0;
+                monitor.changed();
+            }
+            return null;
+        }));
     }
 
     long grantAttributes(Call call, Domain d, Vnode v) {
@@ -251,13 +290,11 @@ final class KernelView {
     }
 
     private void dropNames(Domain d) {
-        if (notifyNames(d, NOTIFY_NS)) {
-            return;
-        }
+        notifyNames(d, NOTIFY_NS);
         monitor.lock();
         try {
-            while (monitor.nowNs() < d.validUntilNs) {
-                monitor.awaitQuietly(d.validUntilNs);
+            while (monitor.nowNs() < d.believedUntilNs()) {
+                monitor.awaitQuietly(d.believedUntilNs());
             }
             forgotten(d);
         } finally {

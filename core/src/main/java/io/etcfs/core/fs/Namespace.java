@@ -146,7 +146,8 @@ final class Namespace {
     }
 
     /** The kernel moves a name itself, when this operation is answered. */
-    void moved(Dirent e, Domain to, byte[] name) {
+    void moved(Domain from, Dirent e, Domain to, byte[] name) {
+        node.view().moved(from, e.name(), to, name, e.isDirectory());
         if (e.isDirectory()) {
             places.moved(e.ino(), to, name);
         }

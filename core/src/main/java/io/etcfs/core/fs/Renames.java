@@ -169,9 +169,9 @@ final class Renames {
             }
             reparent(moved, fromDir, toDir, to.id);
         }
-        namespace.moved(source, to, newName);
+        namespace.moved(from, source, to, newName);
         if (exchange) {
-            namespace.moved(target, from, name);
+            namespace.moved(to, target, from, name);
         }
         moved.ctimeNs = nowNs;
         node.journal().changed(sourceHome, moved, true);

@@ -165,7 +165,7 @@ final class Waiting {
                         if (!call.mayWait()) {
                             throw MustWait.INSTANCE;
                         }
-                    } catch (MustWait | Renames.NeedsParent e) {
+                    } catch (MustWait | Renames.NeedsParent | KeptToken.Lost e) {
                         throw e;
                     } catch (RuntimeException | Error e) {
                         broken.accept(e);

@@ -28,6 +28,8 @@ final class WritePlan {
     final long offset;
     final MemorySegment data;
     final long sessionRevision;
+    /** The domain's when this was planned. */
+    final long epoch;
     boolean complete;
     boolean killPrivileges;
     /** All of it goes into blocks that the file has, in place, and nothing that they need is unpublished: durable once the device has it. */
@@ -59,6 +61,7 @@ final class WritePlan {
         this.offset = offset;
         this.data = data;
         this.sessionRevision = sessionRevision;
+        this.epoch = domain == null ? 0 : domain.epoch;
     }
 
     long target(long block, Inode i) {

@@ -80,7 +80,7 @@ final class Writes {
         // A page that is written back is whole: a recall has to wait for it, and it waits for no token.
         Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         try {
-            int placed = place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held);
+            int placed = place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held, null);
             if (throughPages(openFlags, fromPageCache)) {
                 node.monitor().with(() -> {
                     vnode.refills.written();
@@ -106,7 +106,7 @@ final class Writes {
         FsException noRoom = null;
         for (long at = 0; at < data.byteSize(); at += BLOCK) {
             try {
-                place(call, vnode, offset + at, data.asSlice(at, Math.min(BLOCK, data.byteSize() - at)), openFlags, true, false, held);
+                place(call, vnode, offset + at, data.asSlice(at, Math.min(BLOCK, data.byteSize() - at)), openFlags, true, false, held, null);
             } catch (FsException e) {
                 if (e.errno() != Errno.ENOSPC) {
                     throw e;
@@ -132,8 +132,10 @@ final class Writes {
      * How many of the bytes were written: fewer than all only where the device has no room for the others.
      *
      * @param held what the whole request may hold in the kernel, also while a part of it waits
+     * @param kept the token of which this is a step, or null
      */
-    private int place(Call call, Vnode vnode, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges, Waiting.Held held) throws FsException {
+    private int place(Call call, Vnode vnode, long offset, MemorySegment data, int openFlags, boolean fromPageCache, boolean killPrivileges, Waiting.Held held, KeptToken kept)
+            throws FsException {
         long n = data.byteSize();
         boolean append = appends(openFlags, fromPageCache);
         boolean sync = (openFlags & Bytes.O_DSYNC) != 0;
@@ -149,6 +151,9 @@ final class Writes {
             WritePlan plan;
             try {
                 plan = node.waiting().run(call, held, a -> {
+                    if (kept != null) {
+                        kept.require();
+                    }
                     List<long[]> unsure = throughPages(openFlags, fromPageCache) ? node.view().refilled(vnode, offset, offset + n) : List.of();
                     if (!unsure.isEmpty() && !call.mayWait()) {
                         throw MustWait.INSTANCE;
@@ -186,11 +191,12 @@ final class Writes {
                 }
             } catch (MustWait e) {
                 if (plan.overwrites) {
-                    cutShort.put(call.unique(), plan.domain.epoch);
+                    cutShort.put(call.unique(), plan.epoch);
                 }
                 throw e;
             }
-            triedInEpoch = plan.overwrites ? plan.domain.epoch : triedInEpoch;
+            // Not what it is by now: others may have had the token, and this node has it again.
+            triedInEpoch = plan.overwrites ? plan.epoch : triedInEpoch;
         }
         if (!refilled.isEmpty()) {
             node.view().dropRefilled(vnode, refilled);
@@ -227,7 +233,12 @@ final class Writes {
                     MemorySegment part = data.asSlice(done, Math.min(n > SPLIT_BYTES ? SPLIT_BYTES : BLOCK, n - done));
                     int placed;
                     try {
-                        placed = place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held);
+                        placed = place(call, vnode, append ? offset : offset + done, part, openFlags, fromPageCache, killPrivileges, held, kept);
+                    } catch (KeptToken.Lost e) {
+                        if (append && done > 0) {
+                            return done;
+                        }
+                        throw e;
                     } catch (FsException e) {
                         if (done > 0 && !fromPageCache) {
                             // What is there is there, and an append would be made twice.
@@ -247,6 +258,8 @@ final class Writes {
                 if (append || kept == null || kept.unbroken()) {
                     return done;
                 }
+            } catch (KeptToken.Lost e) {
+                // Again from its beginning.
             }
         }
     }

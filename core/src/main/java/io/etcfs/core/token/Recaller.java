@@ -154,7 +154,7 @@ final class Recaller {
                 long until = release ? 0 : Math.max(Math.min(d.heldSinceNs + d.holdNs, idle), d.unserved ? d.notBeforeNs : Long.MIN_VALUE);
                 boolean replies = d.repliesInFlight > 0 && !Fault.REPLY_NOT_AWAITED.on();
                 // Names and attributes stay good where the token becomes SHARED.
-                if (!becomesShared(d, release) && d.validUntilNs > now) {
+                if (!becomesShared(d, release) && d.believedUntilNs() > now) {
                     // Dropped before operations are kept waiting: those would hold the directory's lock.
                     long settled = d.lastGrantNs + SETTLE_NS;
                     if (notified != d.held && !replies && now >= settled && d.namesCanBeDropped()) {
@@ -167,7 +167,7 @@ final class Recaller {
                         }
                         continue;
                     }
-                    until = Math.max(until, now < settled ? settled : d.validUntilNs);
+                    until = Math.max(until, now < settled ? settled : d.believedUntilNs());
                 }
                 if (now >= until && !d.asking && d.pins == 0 && !replies) {
                     break;

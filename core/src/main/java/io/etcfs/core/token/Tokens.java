@@ -75,6 +75,7 @@ public final class Tokens {
     private long trimmed;
     /** {@link Rare#DIRECTORIES_IN_PART} */
     private long rarelyDroppedNs;
+    private long rarelyDroppedBatch;
     private boolean leaving;
     private boolean stopping;
 
@@ -167,7 +168,7 @@ public final class Tokens {
     /** Nobody relies on anything that is remembered of it. */
     private boolean droppable(Domain d) {
         return d.held == Mode.NONE && !d.acquiring && !d.recalling && !d.giving && !d.takeBack && d.pins == 0 && d.namespaceWaiters == 0 && d.repliesInFlight == 0 && d.id != RENAME_TOKEN
-                && d.wants.isEmpty() && d.demand == Mode.NONE && d.validUntilNs <= monitor.nowNs();
+                && d.wants.isEmpty() && d.demand == Mode.NONE && d.believedUntilNs() <= monitor.nowNs();
     }
 
     private static int maxTokens() {
@@ -263,8 +264,10 @@ public final class Tokens {
     }
 
     private void used(Domain d, Mode mode) {
-        if (Rare.DIRECTORIES_IN_PART.on() && monitor.nowNs() - rarelyDroppedNs > RARELY_NS) {
+        // While a change is not published, once: not at each try of an operation that waits for what was dropped.
+        if (Rare.DIRECTORIES_IN_PART.on() && (monitor.nowNs() - rarelyDroppedNs > RARELY_NS || d.lastBatch == pipeline.openNumber() && d.lastBatch != rarelyDroppedBatch)) {
             rarelyDroppedNs = monitor.nowNs();
+            rarelyDroppedBatch = d.lastBatch;
             dropParts(Long.MAX_VALUE);
         }
         d.unserved = false;
@@ -415,7 +418,7 @@ public final class Tokens {
                 if (started == TRIM_AT_ONCE || left <= maxTokens() / 8 * 7 && cached <= maxCachedBytes / 8 * 7 || idle < (Rare.SMALL_CACHE.on() ? 10_000_000L : TRIM_IDLE_NS)) {
                     break;
                 }
-                if (d.validUntilNs > now && !Rare.SMALL_CACHE.on() || d.cachedBytes() > maxCachedBytes / 2 && idle < TRIM_LARGE_IDLE_NS || !releasable(d)) {
+                if (d.believedUntilNs() > now && !Rare.SMALL_CACHE.on() || d.cachedBytes() > maxCachedBytes / 2 && idle < TRIM_LARGE_IDLE_NS || !releasable(d)) {
                     continue;
                 }
                 left--;

@@ -57,6 +57,21 @@ final class Program {
             return new Taste(w, 1 + random.nextInt(2), random.nextBoolean() ? 4_096 : 9_000, 200 + random.nextInt(1_000));
         }
 
+        /** Names of one directory come and go, and are looked for at once. */
+        static Taste names(Random random) {
+            Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
+            for (Op.Kind k : USUAL) {
+                w.put(k, switch (k) {
+                    case CREATE, UNLINK, LOOKUP -> 8;
+                    case RENAME, READDIR -> 5;
+                    case LINK, CLOSE -> 2;
+                    case FSYNC, STAT -> 1;
+                    default -> 0;
+                });
+            }
+            return new Taste(w, FEW_NAMES, 4_096, random.nextBoolean() ? 2 : 20);
+        }
+
         static Taste draw(Random random) {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
             for (Op.Kind k : USUAL) {
@@ -288,7 +303,7 @@ final class Program {
 
     /** As many as make directories large, where that is what is played. */
     private int names() {
-        return world.manyNames() ? taste.names + NAMES.length - FEW_NAMES : taste.names;
+        return world.manyNames() && !world.namesOnly ? taste.names + NAMES.length - FEW_NAMES : taste.names;
     }
 
     private <T> T any(List<T> some) {

@@ -390,9 +390,16 @@ final class SimKernel implements KernelCache {
             return cached.ino;
         }
         if (cached != null && cached.ino != 0) {
-            // Asked again without the directory's lock.
+            // Asked again without the directory's lock. The answer is about that entry: where it was removed, moved or replaced meanwhile nothing is remembered of it.
             long asked = version;
-            Known k = entry(key, ask((fs, call) -> fs.lookup(call, dir, bytes(name))), asked);
+            Operations.Entry e = ask((fs, call) -> fs.lookup(call, dir, bytes(name)));
+            Dentry meanwhile = dentries.get(key);
+            Known k = entry(key, e, asked);
+            if (meanwhile == null) {
+                dentries.remove(key);
+            } else if (meanwhile != cached) {
+                dentries.put(key, meanwhile);
+            }
             return k == null ? 0 : k.ino;
         }
         d.names.readLock().lock();
@@ -523,11 +530,14 @@ final class SimKernel implements KernelCache {
             throw new FsException(Errno.ENOENT);
         }
         lookupLocked(to);
+        Dentry moved = null;
         try {
             ask((fs, call) -> {
                 fs.rename(call, dir, bytes(name), toDir, bytes(toName), 0);
                 return true;
             });
+            // The entry moves as it is: it is believed under its new name for as long as it was under the old one.
+            moved = dentries.get(from);
         } finally {
             for (Name n : List.of(from, to)) {
                 Dentry d = dentries.remove(n);
@@ -535,6 +545,9 @@ final class SimKernel implements KernelCache {
                     known(d.ino).attributesUntilNs = 0;
                     known(d.ino).version = ++version;
                 }
+            }
+            if (moved != null) {
+                dentries.put(to, moved);
             }
         }
         return null;

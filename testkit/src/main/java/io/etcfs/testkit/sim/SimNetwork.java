@@ -55,7 +55,10 @@ final class SimNetwork {
     private long travelNs() {
         long ns = 50_000L + random.nextInt(200_000);
         ns += Math.max(0, heldUntilNs - scheduler.nowNs());
-        return one(Weather.Kind.SLOW_NETWORK, 4) ? ns + random.nextLong(30 * MS) : ns;
+        if (one(Weather.Kind.SLOW_NETWORK, 4)) {
+            ns += random.nextLong(random.nextInt(8) == 0 ? 300 * MS : 30 * MS);
+        }
+        return ns;
     }
 
     /** What a message is about: trouble looks for those that hurt most. */

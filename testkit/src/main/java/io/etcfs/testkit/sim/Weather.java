@@ -11,7 +11,7 @@ import java.util.Set;
  */
 public final class Weather {
     public enum Kind {
-        /** Messages take up to 30 ms: every network has a tail, and order between connections is nobody's promise. */
+        /** Messages take up to 30 ms, some up to 300: every network has a tail, and order between connections is nobody's promise. */
         SLOW_NETWORK,
         /** Requests or answers are lost (a connection breaks): etcd's client can't tell which, so an outcome is unknown. */
         LOST_MESSAGES,

@@ -135,6 +135,8 @@ public final class World {
     private final boolean oneArena;
     /** Programs of this run make files without a name and set ACLs. Drawn apart, too. */
     final boolean extras;
+    /** Programs of this run work on the names of one directory. Drawn apart, too. */
+    final boolean namesOnly;
     private String broken;
     private int programsRunning;
     private int programsMade;
@@ -164,6 +166,7 @@ public final class World {
         this.locks = new LockBook(store, keys);
         this.locking = new Random(plan.seed ^ 0x10c5).nextInt(3) == 0;
         this.extras = new Random(plan.seed ^ 0xac1).nextInt(3) == 0;
+        this.namesOnly = !weather.has(Weather.Kind.LATE_WRITES) && new Random(plan.seed ^ 0x4a3e5).nextInt(manyNames() ? 2 : 6) == 0;
     }
 
     Random lockRandom(int program) {
@@ -333,11 +336,11 @@ public final class World {
         leavers.clear();
         afterOperations.clear();
         working.clear();
-        taste = weather.has(Weather.Kind.LATE_WRITES) && random.nextInt(4) != 0 ? Program.Taste.slowly(random) : Program.Taste.draw(random);
+        taste = namesOnly ? Program.Taste.names(random) : weather.has(Weather.Kind.LATE_WRITES) && random.nextInt(4) != 0 ? Program.Taste.slowly(random) : Program.Taste.draw(random);
         rough = true;
         machines.forEach(m -> m.network.rough());
         for (Machine m : machines) {
-            int count = weather.endsNodes() ? 1 : 1 + random.nextInt(2);
+            int count = namesOnly ? 2 : weather.endsNodes() ? 1 : 1 + random.nextInt(2);
             for (int i = 0; i < count; i++) {
                 start(m, plan.operations);
             }

@@ -11,7 +11,9 @@ import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.core.store.Watch;
+import io.etcfs.core.store.WatchEvent;
 import io.etcfs.core.store.WatchListener;
+import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 
@@ -28,6 +30,8 @@ final class HookedStore implements MetadataStore {
     volatile boolean cut;
     /** Ranges that are not answered, by their first key. */
     volatile Predicate<Key> lost = key -> false;
+    /** What others do is not heard of. */
+    volatile boolean deaf;
     /** What becomes of a range between its reading and its answer. */
     volatile Consumer<Key> afterRange = key -> {};
     /** Each range takes that much longer, ms. */
@@ -81,7 +85,19 @@ final class HookedStore implements MetadataStore {
 
     @Override
     public Watch watch(Key from, Key end, long startRevision, WatchListener listener) {
-        return shared.watch(from, end, startRevision, listener);
+        return shared.watch(from, end, startRevision, new WatchListener() {
+            @Override
+            public void changed(long revision, List<WatchEvent> events) {
+                if (!deaf) {
+                    listener.changed(revision, events);
+                }
+            }
+
+            @Override
+            public void resynced(long revision) {
+                listener.resynced(revision);
+            }
+        });
     }
 
     @Override

@@ -357,6 +357,67 @@ class LateWritesTest {
         assertEquals(null, handedOver());
     }
 
+    /** By the time that the write is looked at again its node has the token back from those who have written over it. */
+    @Test
+    void whatIsSeenLateIsNotMadeAgainAfterOthers() throws Exception {
+        ClusterNode n1 = cluster.node(0);
+        one.write("/f", 0, bytes('a', 1), O_DIRECT);
+        one.fsync("/f");
+        long inTheWay = deviceBlock() * BLOCK;
+        long ino = n1.lookup(call(1, true), 1, "f".getBytes(StandardCharsets.UTF_8)).ino();
+        long handle = n1.open(call(2, true), ino, O_RDWR, false).handle();
+        CountDownLatch onItsWay = new CountDownLatch(1);
+        CountDownLatch looking = new CountDownLatch(1);
+        CountDownLatch goesOn = new CountDownLatch(1);
+        cluster.device.beforeWrite = offset -> {
+            if (offset == inTheWay && onItsWay.getCount() > 0) {
+                onItsWay.countDown();
+                await(released);
+            }
+        };
+        Call held = new Call(3, 0, 0, 1, true, () -> {
+            looking.countDown();
+            await(goesOn);
+            return false;
+        });
+        try (Arena arena = Arena.ofShared()) {
+            MemorySegment data = arena.allocate(BLOCK, BLOCK).fill((byte) 'b');
+            late = CompletableFuture.supplyAsync(() -> {
+                try {
+                    n1.write(held, ino, handle, 0, data, O_RDWR | O_DIRECT, false, false);
+                    return null;
+                } catch (FsException e) {
+                    return e.errno();
+                }
+            }, r -> Thread.ofVirtual().start(r));
+            assertTrue(onItsWay.await(10, TimeUnit.SECONDS));
+            way.deaf = true;
+            way.cut = true;
+            two.write("/f", 0, bytes('c', 1), O_DIRECT);
+            two.fsync("/f");
+            released.countDown();
+            assertTrue(looking.await(10, TimeUnit.SECONDS));
+            way.cut = false;
+            way.deaf = false;
+            one.write("/another", 0, bytes('x', 1), 0);
+            goesOn.countDown();
+            Errno answer = late.get();
+            assertArrayEquals(bytes('c', 1), two.read("/f"));
+            assertEquals(Errno.EIO, answer);
+        } finally {
+            n1.release(call(4, true), ino, handle);
+            n1.forget(ino, 1);
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     @Test
     void withoutCopyingWhatWasReadChanges() throws Exception {
         Fault.plant(Set.of(Fault.SERVED_WITHOUT_COPY));
