@@ -10,6 +10,8 @@ import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fence.Severing;
 import io.etcfs.linux.iscsi.IscsiDevice;
 import io.etcfs.linux.scsi.ReservationFencer;
+import io.etcfs.node.daemon.FencerChoice;
+import io.etcfs.node.daemon.SharedDevice;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -63,6 +65,34 @@ class SlowStoreTest {
 
     private static MemorySegment block(Arena arena, int value) {
         return arena.allocate(BLOCK, BLOCK).fill((byte) value);
+    }
+
+    /** A process is killed while the target writes; the next one of that node opens the device without a fencer. */
+    @Test
+    void whoComesBackWaitsForWritesThatWereAccepted() throws Exception {
+        String address = TgtTarget.address(target.port()).toString();
+        try (Arena arena = Arena.ofShared();
+                IscsiDevice killed = IscsiDevice.open(TgtTarget.address(target.port()), "fs/n2", () -> { })) {
+            MemorySegment late = block(arena, 'x');
+            Thread.ofVirtual().start(() -> {
+                try {
+                    killed.write(0, late);
+                } catch (DeviceException e) {
+                    // The next login ends this one.
+                }
+            });
+            Thread.sleep(500);
+            long begin = System.nanoTime();
+            try (BlockDevice next = SharedDevice.open(address, "fs/n2", FencerChoice.NONE, () -> { }, 32).device()) {
+                long tookMs = (System.nanoTime() - begin) / 1_000_000;
+                assertTrue(tookMs > 1_500, "open after " + tookMs + " ms, while the write was on its way");
+                next.write(0, block(arena, 'c'));
+                Thread.sleep(SLOW_S * 1_000L + 1_000);
+                MemorySegment read = arena.allocate(BLOCK, BLOCK);
+                next.read(0, read);
+                assertEquals('c', read.get(ValueLayout.JAVA_BYTE, 0));
+            }
+        }
     }
 
     @Test

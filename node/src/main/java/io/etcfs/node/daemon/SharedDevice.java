@@ -4,6 +4,7 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
 import io.etcfs.core.fence.Fencer;
 import io.etcfs.core.fence.FencerService;
+import io.etcfs.linux.call.ErrorNumbers;
 import io.etcfs.linux.call.LinuxException;
 import io.etcfs.linux.device.DirectDevice;
 import io.etcfs.linux.iscsi.IscsiAddress;
@@ -54,9 +55,28 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
         IscsiAddress address = address(name, exitCode);
         try {
             IscsiDevice device = IscsiDevice.open(address, opener, gone);
-            return new SharedDevice(device, choice.kind() == FencerChoice.Kind.PR ? new ReservationFencer(device) : Fencer.none());
+            if (choice.kind() == FencerChoice.Kind.PR) {
+                return new SharedDevice(device, new ReservationFencer(device));
+            }
+            endEarlier(device);
+            return new SharedDevice(device, Fencer.none());
         } catch (DeviceException e) {
             throw new Refusal(exitCode, "cannot open the device (" + e.getMessage() + "): check that the target is there and lets this host in");
+        }
+    }
+
+    /**
+     * What a killed process of this node had sent can be under way in the target still, where a local device would have kept the process until it was done. Others take
+     * the node's next session for a proof that it is not. With reservations the admission of that session sees to it.
+     */
+    private static void endEarlier(IscsiDevice device) throws DeviceException {
+        try {
+            if (!device.reset()) {
+                throw new DeviceException(ErrorNumbers.EIO, "the target refuses a LOGICAL UNIT RESET");
+            }
+        } catch (DeviceException e) {
+            device.close();
+            throw e;
         }
     }
 
