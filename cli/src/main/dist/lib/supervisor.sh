@@ -1,7 +1,8 @@
 # Sees to it that nobody hangs for ever in a mount whose daemon does. The daemon starts it, and another one if it ends: bash supervisor.sh LIMIT_S PID DIRECTORY LOG [KILL_AFTER_S]
 #
-# Standard input: a line from the daemon each second, `end` when its mount has ended. Standard output: the abort file of the daemon's connection (fusectl), opened while
-# that was its own. The kernel binds an open one to its connection: written to later, when the number is another mount's, it does nothing.
+# Standard input: an empty line from the daemon each second, `end` when its mount has ended, each of them twice, since a read whose time is over may have taken a part of the first.
+# Standard output: the abort file of the daemon's connection (fusectl), opened while that was its own. The kernel binds an open one to its connection: written to later, when the
+# number is another mount's, it does nothing.
 #
 # Only time in which this script ran counts, a second for each second that it waited in vain: whatever stops both (a suspended machine, a stopped virtual machine, a
 # frozen container) and a clock that is set make nothing run out.

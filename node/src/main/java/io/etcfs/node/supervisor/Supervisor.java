@@ -119,10 +119,14 @@ public final class Supervisor implements AutoCloseable {
         }
     }
 
+    /**
+     * Twice: bash's {@code read -t} can take a character and then say that the time is over, and with its last one a line is lost. The next wait finds the other line there. Signs and waits
+     * of a second each can meet at that moment many times in a row.
+     */
     private boolean say(String line) {
         try {
             OutputStream to = process.getOutputStream();
-            to.write(line.getBytes(StandardCharsets.US_ASCII));
+            to.write(line.repeat(2).getBytes(StandardCharsets.US_ASCII));
             to.flush();
             return true;
         } catch (IOException e) {
