@@ -186,6 +186,9 @@ class FencedNodesTest {
             cluster.kill(2);
             run(1, WRITE, "counted", "b");
             fenceMs.add(cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n2") == 1));
+            int fences = i;
+            // It is said once etcd has answered.
+            cluster.await("the word of it", LIMIT, () -> times("node n2 is fenced", cluster.logOf(1)) >= fences);
             assertEquals(i, times("node n2 is fenced", cluster.logOf(1)), "fences after " + i + " crashes");
             cluster.remount(2);
             run(2, CHECK, "counted", "b");
