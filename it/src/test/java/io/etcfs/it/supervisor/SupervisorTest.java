@@ -119,6 +119,8 @@ class SupervisorTest {
         cluster.await("the daemon leaves", LIMIT, () -> !cluster.isServing(1));
         cluster.await("and its supervisor", LIMIT, () -> supervisorsOf(cluster.pid(1)).isEmpty());
         assertTrue(cluster.keys("departed:n1").contains("departed:n1"), cluster.logTails());
+        // Not in the directory below.
+        assertCutOff(errno(making()));
         cluster.remount(1);
         assertNotEquals(supervisor, supervisor());
         assertWorks();

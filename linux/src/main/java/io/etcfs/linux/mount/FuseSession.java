@@ -65,6 +65,7 @@ public final class FuseSession implements AutoCloseable {
     private final AtomicInteger threadsLeft = new AtomicInteger();
     private final AtomicReference<Ending> ending = new AtomicReference<>();
     private final CountDownLatch ended = new CountDownLatch(1);
+    private volatile boolean staysInPlace;
     private final LongAdder requests = new LongAdder();
     private final LongAdder handedOver = new LongAdder();
 
@@ -213,9 +214,17 @@ public final class FuseSession implements AutoCloseable {
         }
     }
 
+    /** A mount that was aborted fails every call: {@link #close} leaves it there. Taken away, programs would go on in the directory below it. */
+    public void stayInPlace() {
+        staysInPlace = true;
+    }
+
     /** Unmounts in whatever state: if it is busy, aborts and detaches. */
     @Override
     public void close() throws IOException {
+        if (staysInPlace && ended.getCount() == 0) {
+            return;
+        }
         if (threadsLeft.compareAndSet(0, 1)) {
             // Never started, or ended already.
             detach();

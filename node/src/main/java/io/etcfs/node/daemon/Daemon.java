@@ -91,6 +91,7 @@ public final class Daemon {
     private volatile FuseSession session;
     private volatile Supervisor supervisor;
     private volatile boolean serving;
+    private volatile boolean stopping;
 
     private Daemon(Options options, String version) {
         this.options = options;
@@ -339,6 +340,13 @@ public final class Daemon {
 
     private int serve() throws InterruptedException {
         FuseSession.Ending ending = session.awaitUnmounted();
+        while (stopping) {
+            // The process is halted, with the mount in its place.
+            Thread.sleep(ABORT_LIMIT);
+        }
+        if (ending == FuseSession.Ending.ABORTED) {
+            session.stayInPlace();
+        }
         serving = false;
         if (supervisor != null) {
             supervisor.close();
@@ -480,6 +488,7 @@ public final class Daemon {
             Runtime.getRuntime().halt(ExitCode.STOPPED);
         });
         LOG.log(Level.ERROR, "stopping: " + reason);
+        stopping = true;
         if (session == null) {
             System.err.println("etcfs mount: the node stopped: " + reason);
             if (options.background()) {
