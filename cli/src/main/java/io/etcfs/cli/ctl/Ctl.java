@@ -120,11 +120,18 @@ public final class Ctl implements Callable<Integer> {
     int sync(@Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "60", description = "Default: ${DEFAULT-VALUE}.") int timeoutSeconds) throws Refusal {
         requireName(spec);
         List<Synced> synced = new ArrayList<>();
-        for (ControlClient.Mounted daemon : ControlClient.daemons(RunDirectory.ofThisHost().path(), CONTROL_TIMEOUT)) {
+        List<Synced> silent = new ArrayList<>();
+        RunDirectory directory = RunDirectory.ofThisHost();
+        for (ControlClient.Mounted daemon : ControlClient.daemons(directory.path(), CONTROL_TIMEOUT, socket -> {
+            if (directory.mayBeOf(socket, name)) {
+                silent.add(new Synced("?", "?", "the daemon at " + socket + " does not answer: what it has accepted may not be published"));
+            }
+        })) {
             if (daemon.filesystem().equals(name)) {
                 synced.add(sync(daemon, Duration.ofSeconds(timeoutSeconds)));
             }
         }
+        synced.addAll(silent);
         if (synced.isEmpty()) {
             throw new Refusal(1, "no daemon of filesystem '" + name + "' runs on this host: mount it first");
         }

@@ -16,6 +16,8 @@ import io.etcfs.node.host.UserPath;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -44,18 +46,23 @@ public final class UmountCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Refusal {
-        Path path = mountedAt(UserPath.of(directory));
-        Optional<ControlClient.Mounted> daemon = ControlClient.daemons(RunDirectory.ofThisHost().path(), CONTROL_TIMEOUT).stream()
+        MountInfo mount = mountedAt(UserPath.of(directory));
+        Path path = Path.of(mount.mountPoint());
+        RunDirectory run = RunDirectory.ofThisHost();
+        List<Path> silent = new ArrayList<>();
+        Optional<ControlClient.Mounted> daemon = ControlClient.daemons(run.path(), CONTROL_TIMEOUT, silent::add).stream()
                 .filter(candidate -> candidate.directory().equals(path)).findFirst();
         if (daemon.isPresent()) {
             sync(path, daemon.get());
+        } else {
+            requireNone(mount, run, silent);
         }
         unmount(path);
         Optional<ProcessHandle> process = daemon.map(ControlClient.Mounted::pid).flatMap(ProcessHandle::of);
         return process.isEmpty() || ended(process.get()) ? ExitCode.OK : ExitCode.SYSTEM;
     }
 
-    private static Path mountedAt(Path given) throws Refusal {
+    private static MountInfo mountedAt(Path given) throws Refusal {
         try {
             Path path = MountPoint.canonical(given);
             Optional<MountInfo> mount = Mounts.at(path);
@@ -65,9 +72,19 @@ public final class UmountCommand implements Callable<Integer> {
             if (!mount.get().type().equals(Mounts.TYPE)) {
                 throw new Refusal(ExitCode.MOUNT_FAILED, path + " has " + mount.get().source() + " (" + mount.get().type() + ") mounted, not EtcFS: use umount");
             }
-            return path;
+            return mount.get();
         } catch (IOException e) {
             throw new Refusal(ExitCode.MOUNT_FAILED, given + ": not mounted");
+        }
+    }
+
+    /** Which directory a daemon that does not answer has mounted is not known: by its filesystem it may be this one. */
+    private static void requireNone(MountInfo mount, RunDirectory run, List<Path> silent) throws Refusal {
+        for (Path socket : silent) {
+            if (run.mayBeOf(socket, mount.source())) {
+                throw new Refusal(ExitCode.MOUNT_FAILED, mount.mountPoint() + " stays mounted: the daemon at " + socket
+                        + " does not answer, and what it has accepted may not be published: let it go on (kill -CONT), or give that up (kill -9) and umount again");
+            }
         }
     }
 

@@ -10,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -37,6 +38,10 @@ class StoppedNodeTest {
             Process writer = new ProcessBuilder("python3", "-c", WRITE, directory.toString()).redirectError(ProcessBuilder.Redirect.DISCARD).start();
             Thread.sleep(1_500);
             cluster.pause(1);
+            DevCluster.Result sync = cluster.tryEtcfsctl("sync");
+            assertTrue(sync.code() == 1 && sync.toString().contains("does not answer: what it has accepted may not be published"), sync.toString());
+            DevCluster.Result umount = DevCluster.run(List.of(cluster.root().resolve("cli/target/dist/bin/etcfs").toString(), "umount", cluster.mount(1).toString()), Map.of(), LIMIT);
+            assertTrue(umount.code() == 32 && umount.error().contains("does not answer, and what it has accepted may not be published"), umount.toString());
             Files.writeString(cluster.mount(2).resolve("d/other"), "other");
             Thread.sleep(3_000);
             cluster.resume(1);

@@ -15,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 
 /** Asks daemons of this host. */
 public final class ControlClient {
@@ -45,7 +46,7 @@ public final class ControlClient {
             }
             throw new ControlException(line.startsWith("error ") ? line.substring(6) : "the daemon at " + socket + " answered: " + line);
         } catch (TimeoutException e) {
-            throw new ControlException("the daemon at " + socket + " did not answer '" + request + "' within " + timeout.toMillis() + " ms");
+            throw new ControlException.Silent("the daemon at " + socket + " did not answer '" + request + "' within " + timeout.toMillis() + " ms");
         } catch (IOException | ExecutionException e) {
             throw new ControlException("cannot ask the daemon at " + socket + ": " + e.getMessage());
         } catch (InterruptedException e) {
@@ -56,6 +57,11 @@ public final class ControlClient {
 
     /** All daemons of this host that answer, in the order of their sockets' names. */
     public static List<Mounted> daemons(Path runDirectory, Duration timeout) {
+        return daemons(runDirectory, timeout, silent -> {});
+    }
+
+    /** @param silent told the sockets of those that are there and do not answer in time: they are stopped, or hang */
+    public static List<Mounted> daemons(Path runDirectory, Duration timeout, Consumer<Path> silent) {
         List<Path> sockets = new ArrayList<>();
         try (DirectoryStream<Path> found = Files.newDirectoryStream(runDirectory, "*.sock")) {
             found.forEach(sockets::add);
@@ -68,6 +74,8 @@ public final class ControlClient {
             try {
                 Map<String, String> said = fields(ask(socket, "mount", timeout));
                 daemons.add(new Mounted(socket, said.get("filesystem"), said.get("node"), Path.of(said.get("directory")), Long.parseLong(said.get("pid"))));
+            } catch (ControlException.Silent e) {
+                silent.accept(socket);
             } catch (ControlException | RuntimeException e) {
                 // A socket that nobody serves any more, or another version's.
                 continue;

@@ -1,7 +1,14 @@
 package io.etcfs.node.control;
 
 /** A daemon could not be asked, or answered with an error. One line for the user. */
-public final class ControlException extends Exception {
+public class ControlException extends Exception {
+    /** There is a daemon, and it did not answer in time. */
+    public static final class Silent extends ControlException {
+        public Silent(String message) {
+            super(message);
+        }
+    }
+
     public ControlException(String message) {
         super(message);
     }

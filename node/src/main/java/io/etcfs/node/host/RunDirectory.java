@@ -35,6 +35,11 @@ public record RunDirectory(Path path) {
         return path.resolve(stem(filesystem, node) + ".sock");
     }
 
+    /** Whether it can be the socket of a node of that filesystem, by its name alone. */
+    public boolean mayBeOf(Path socket, String filesystem) {
+        return socket.getFileName().toString().startsWith(filesystem + "-");
+    }
+
     private static String stem(String filesystem, String node) {
         String full = filesystem + "-" + node;
         if (full.length() <= MAX_STEM) {
