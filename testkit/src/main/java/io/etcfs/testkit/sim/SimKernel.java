@@ -120,6 +120,8 @@ final class SimKernel implements KernelCache {
     }
 
     private final Map<Name, Dentry> dentries = new HashMap<>();
+    /** Entries that a removal or a rename is about which has no answer yet, and their inodes: in use, neither goes when memory is short. */
+    private final Map<Name, Long> held = new HashMap<>();
     private final Map<Long, Known> inodes = new HashMap<>();
 
     /** The daemon is gone: what becomes of a request is not known. */
@@ -411,13 +413,17 @@ final class SimKernel implements KernelCache {
     }
 
     private long lookupLocked(Name key) throws FsException {
+        return entryLocked(key).ino;
+    }
+
+    private Dentry entryLocked(Name key) throws FsException {
         Dentry cached = dentries.get(key);
         if (cached != null && scheduler.nowNs() < cached.untilNs) {
-            return cached.ino;
+            return cached;
         }
         long asked = version;
-        Known k = entry(key, ask((fs, call) -> fs.lookup(call, key.dir, bytes(key.name))), asked);
-        return k == null ? 0 : k.ino;
+        entry(key, ask((fs, call) -> fs.lookup(call, key.dir, bytes(key.name))), asked);
+        return dentries.get(key);
     }
 
     private interface Change<R> {
@@ -500,6 +506,7 @@ final class SimKernel implements KernelCache {
             if (directory != known(ino).directory) {
                 throw new FsException(directory ? Errno.ENOTDIR : Errno.EISDIR);
             }
+            held.put(key, ino);
             try {
                 ask((fs, call) -> {
                     if (directory) {
@@ -510,6 +517,7 @@ final class SimKernel implements KernelCache {
                     return true;
                 });
             } finally {
+                held.remove(key);
                 dentries.remove(key);
                 known(ino).attributesUntilNs = 0;
                 known(ino).version = ++version;
@@ -526,22 +534,38 @@ final class SimKernel implements KernelCache {
     private Object renameLocked(long dir, String name, long toDir, String toName) throws FsException {
         Name from = new Name(dir, name);
         Name to = new Name(toDir, toName);
-        if (lookupLocked(from) == 0) {
+        // What the two entries are about as it begins: who looks for one of the names meanwhile, without the directory's lock, may be answered as after it.
+        Dentry source = entryLocked(from);
+        if (source.ino == 0) {
             throw new FsException(Errno.ENOENT);
         }
-        lookupLocked(to);
+        held.put(from, source.ino);
+        try {
+            Dentry target = entryLocked(to);
+            held.put(to, target.ino);
+            renameHeld(from, source, to, target);
+        } finally {
+            held.remove(from);
+            held.remove(to);
+        }
+        return null;
+    }
+
+    private void renameHeld(Name from, Dentry source, Name to, Dentry target) throws FsException {
         Dentry moved = null;
         try {
             ask((fs, call) -> {
-                fs.rename(call, dir, bytes(name), toDir, bytes(toName), 0);
+                fs.rename(call, from.dir, bytes(from.name), to.dir, bytes(to.name), 0);
                 return true;
             });
             // The entry moves as it is: it is believed under its new name for as long as it was under the old one.
-            moved = dentries.get(from);
+            Dentry latest = dentries.get(from);
+            moved = latest.ino == source.ino ? latest : source;
         } finally {
-            for (Name n : List.of(from, to)) {
-                Dentry d = dentries.remove(n);
-                if (d != null && d.ino != 0) {
+            dentries.remove(from);
+            dentries.remove(to);
+            for (Dentry d : List.of(source, target)) {
+                if (d.ino != 0) {
                     known(d.ino).attributesUntilNs = 0;
                     known(d.ino).version = ++version;
                 }
@@ -550,7 +574,6 @@ final class SimKernel implements KernelCache {
                 dentries.put(to, moved);
             }
         }
-        return null;
     }
 
     /** A piece of a listing. {@code end}: the offset at which the next one begins; the same as the offset of this one: there is no more. */
@@ -932,9 +955,9 @@ final class SimKernel implements KernelCache {
 
     /** Memory is short: whatever is cached and not in use goes, and with it the references to inodes that nobody uses. */
     void shrink(Set<Long> inUse) {
-        dentries.clear();
+        dentries.keySet().retainAll(held.keySet());
         for (Known k : List.copyOf(inodes.values())) {
-            if (k.ino != 1 && !inUse.contains(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
+            if (k.ino != 1 && !inUse.contains(k.ino) && !held.containsValue(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
                     && k.pageLocks.values().stream().noneMatch(ReentrantLock::isLocked)) {
                 inodes.remove(k.ino);
                 long count = k.lookups;
