@@ -94,6 +94,11 @@ final class Renames {
             throw new FsException(Errno.ENOENT);
         }
         if (target != null && target.ino() == source.ino()) {
+            // Two names of one file both stay. A kernel that asks did not know that they are, and moves the entry.
+            namespace.moved(from, source, to, newName);
+            if (exchange) {
+                namespace.moved(to, target, from, name);
+            }
             return;
         }
         boolean moves = parent != newParent && (source.isDirectory() || exchange && target.isDirectory());

@@ -122,6 +122,20 @@ class MovedNamesTest {
         kernel.moves(dir, name, toDir, newName);
     }
 
+    /** Both names stay, and the kernel, which did not know the other one, moves what it had. */
+    @Test
+    void toAnotherNameOfTheSameFile() throws Exception {
+        other.link("/left/f", "/left/same");
+        // Nothing is believed for 2 s after a recall.
+        lookup(left, "f");
+        pause(2_200);
+        lookup(left, "f");
+        rename(left, "f", left, "same");
+        assertTrue(kernel.believes(left, "same"));
+        other.unlink("/left/same");
+        assertTrue(!kernel.believes(left, "same"), "it believes a name that is gone");
+    }
+
     @Test
     void withinADirectory() throws Exception {
         lookup(left, "f");
