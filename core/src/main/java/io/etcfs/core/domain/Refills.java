@@ -9,11 +9,11 @@ import java.util.List;
  *
  * <p>Linux puts what is written into the pages it has, lets those go, and only then asks. Where a notification drops such a page in between, and it is read again before
  * that WRITE is made, the kernel keeps what was read, without the bytes of the WRITE, and would show it from then on. It makes one such write(2) to an inode at a time: so
- * what is read from the first notification until the next WRITE is answered is suspect, and what of that lies in the WRITE's range is to be dropped. Under the node's monitor.
+ * what is read from the first notification until the next WRITE is answered is suspect, and what of that lies in the WRITE's range is to be dropped. Under the node's monitor, but for {@link #isSuspect}.
  */
 public final class Refills {
     private int dropping;
-    private boolean suspect;
+    private volatile boolean suspect;
     private final IntervalSet read = new IntervalSet();
 
     /** The kernel is being told to drop pages. */
@@ -25,6 +25,11 @@ public final class Refills {
     public void dropEnds() {
         dropping--;
         suspect = true;
+    }
+
+    /** Whether there is anything for {@link #written} to do; also without the monitor, which most writes need not take for it. */
+    public boolean isSuspect() {
+        return suspect;
     }
 
     /** The kernel is given what is in {@code [from, to)}, for its pages. */

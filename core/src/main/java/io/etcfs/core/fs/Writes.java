@@ -81,7 +81,7 @@ final class Writes {
         Waiting.Held held = append || fromPageCache || !Bytes.cached(openFlags) ? Waiting.NOTHING : Waiting.pages(vnode, offset, offset + n, true);
         try {
             int placed = place(call, vnode, offset, data, openFlags, fromPageCache, killPrivileges, held, null);
-            if (throughPages(openFlags, fromPageCache)) {
+            if (throughPages(openFlags, fromPageCache) && vnode.refills.isSuspect()) {
                 node.monitor().with(() -> {
                     vnode.refills.written();
                     return null;
