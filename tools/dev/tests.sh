@@ -6,6 +6,7 @@ test_command() {
   case $tier:${2:-} in
     spec:all) models=all; shift ;;
     exercise:*) shift; long_test exercise exercise "$@"; return ;;
+    fsx:*) shift; long_test fsx fsx "$@"; return ;;
     fuzz:*) shift; long_test fuzz faults "$@"; return ;;
     fences:*) shift; many_fences "$@"; return ;;
     vm:) test_vm; return ;;
@@ -16,7 +17,7 @@ test_command() {
     all|unit|sim|it|spec) ;;
     suites|programs) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, vm, exercise, fuzz, fences" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, vm, exercise, fsx, fuzz, fences" ;;
   esac
   remove_reports
   case $tier in
@@ -35,14 +36,15 @@ test_command() {
 
 # Tests of one package of `it` for as long as one likes.
 long_test() { # NAME PACKAGE [SECONDS] [SEED]
-  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM} fenced=false
+  local name=$1 package=$2 seconds=${3:-60} seed=${4:-$RANDOM} fenced=false tests="io.etcfs.it.$2.**"
   [ $# -le 4 ] || usage_error "test $name takes seconds and a seed, got '$5' as well"
   [[ $seconds =~ ^[1-9][0-9]{0,5}$ ]] || usage_error "test $name: '$seconds' is not a number of seconds"
   [[ $seed =~ ^[0-9]{1,15}$ ]] || usage_error "test $name: '$seed' is not a seed"
   say "seed $seed"
   # DEV_DEVICE=iscsi: with reservations.
   [ "${DEV_DEVICE:-loop}" = loop ] || fenced=true
-  test_of_it "$name" "io.etcfs.it.$package.**" "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed" "-Detcfs.it.$package.fenced=$fenced"
+  [ "$name" != fsx ] || tests='io.etcfs.it.suite.FsxTest#forSomeTime'
+  test_of_it "$name" "$tests" "-Detcfs.it.$package.seconds=$seconds" "-Detcfs.it.$package.seed=$seed" "-Detcfs.it.$package.fenced=$fenced"
 }
 
 # Crashes and leaves in turn: each of the first is fenced once, none of the others.
