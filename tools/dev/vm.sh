@@ -2,10 +2,12 @@
 # shellcheck shell=bash disable=SC2034,SC2015,SC2016
 
 VM_LIMIT_S=${VM_LIMIT_S:-900}
+# Emulated: a /dev/kvm that opens need not run anything, and then the machine just stands still.
+VM_ACCEL=${VM_ACCEL:-tcg}
 
 need_vm() { # sets VM_KERNEL, a directory with the files of Debian's kernel package
   local package deb
-  need_commands qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static modprobe:kmod dpkg-deb:dpkg
+  need_commands qemu-system-x86_64:qemu-system-x86 cpio:cpio busybox:busybox-static modprobe:kmod dpkg-deb:dpkg iscsistart:open-iscsi
   package=$(apt-cache depends linux-image-amd64 | awk '/Depends: linux-image-/ { print $2; exit }') && [ -n "$package" ] || die "no kernel package linux-image-amd64: test vm needs Debian's"
   VM_KERNEL=$CACHE/$package
   mkdir -p "$CACHE"
@@ -24,7 +26,7 @@ vm_modules() { # DIRECTORY
   mkdir -p "$1/modules"
   : >"$1/modules/order"
   depmod -b "$VM_KERNEL" "$(basename "$VM_KERNEL"/lib/modules/*)"
-  for module in target_core_mod tcm_loop sd_mod virtio_pci 9pnet_virtio 9p crc32c_generic crct10dif_generic; do
+  for module in target_core_mod iscsi_target_mod iscsi_tcp sd_mod virtio_pci 9pnet_virtio 9p crc32c_generic crct10dif_generic; do
     for file in $(modprobe -d "$VM_KERNEL" -S "$(basename "$VM_KERNEL"/lib/modules/*)" --show-depends "$module" 2>/dev/null | awk '$1 == "insmod" { print $2 }'); do
       found=$(basename "$file")
       grep -Fxq "$found" "$1/modules/order" || { cp "$file" "$1/modules/$found" && echo "$found" >>"$1/modules/order"; }
@@ -40,8 +42,8 @@ run_vm() { # PROGRAM, a script; prints what the machine says
   printf '%s\n' "$1" >"$dir/root/program"
   vm_modules "$dir/root"
   (cd "$dir/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$dir/initrd"
-  timeout "$VM_LIMIT_S" qemu-system-x86_64 -machine q35,accel=kvm:tcg -cpu max -m 1024 -smp 1 -nodefaults -no-reboot -display none -serial stdio \
-    -kernel "$(echo "$VM_KERNEL"/boot/vmlinuz-*)" -initrd "$dir/initrd" -append 'console=ttyS0 panic=-1 random.trust_cpu=on' \
+  timeout "$VM_LIMIT_S" qemu-system-x86_64 -machine q35,accel=$VM_ACCEL -cpu max -m 1024 -smp 1 -nodefaults -no-reboot -display none -serial stdio \
+    -kernel "$(echo "$VM_KERNEL"/boot/vmlinuz-*)" -initrd "$dir/initrd" -append 'console=ttyS0 loglevel=4 panic=-1 random.trust_cpu=on' \
     -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap </dev/null 2>&1 || say "the virtual machine ended with $?"
   rm -rf "$dir"
 }
