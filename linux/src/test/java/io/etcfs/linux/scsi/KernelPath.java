@@ -20,8 +20,9 @@ import java.util.concurrent.atomic.AtomicReference;
 public final class KernelPath {
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
 
-    /** @param args the two disks */
+    /** @param args the two disks, and {@code resets} for disks that can be reset. Without, what another controller had taken away before is not confirmed */
     public static void main(String[] args) throws Exception {
+        boolean resets = args.length == 3 && args[2].equals("resets");
         Path diskOfOne = Path.of(args[0]);
         Path diskOfTwo = Path.of(args[1]);
         try (KernelUnit unitOfOne = KernelUnit.open(diskOfOne); KernelUnit unitOfTwo = KernelUnit.open(diskOfTwo); DirectDevice one = DirectDevice.open(diskOfOne); DirectDevice two = DirectDevice.open(diskOfTwo)) {
@@ -43,14 +44,17 @@ public final class KernelPath {
             write(one, 1, 'c');
             step("who was severed may read", read(two, 1) == 'c');
             severing = sever(fencerOfOne, 0x22, 0x30);
-            step("again, by a reset: " + severing.saw(), severing.confirmed());
-            fencerOfTwo.admit(0x33, List.of(0x22L), false, () -> true);
+            step((resets ? "again, by a reset: " : "again, which nothing can confirm: ") + severing.saw(), severing.confirmed() == resets);
+            if (!resets) {
+                step("nor can it be admitted again as if nobody had fenced it", throwsUnsettled(fencerOfTwo));
+            }
+            fencerOfTwo.admit(0x33, List.of(0x22L), !resets, () -> true);
             write(two, 1, 'd');
             severing = sever(fencerOfOne, 0x22, 0x30);
-            step("its next session is not meant: " + severing.saw(), severing.confirmed());
+            step("its next session is not meant: " + severing.saw(), severing.confirmed() == resets);
             write(two, 1, 'e');
             step("and writes", read(one, 1) == 'e');
-            othersGoOn(fencerOfOne, fencerOfTwo, one);
+            othersGoOn(fencerOfOne, fencerOfTwo, one, resets);
             fencerOfTwo.admit(0x90, List.of(), true, () -> true);
             ReservationFencer.clear(unitOfTwo);
             write(one, 1, 'f');
@@ -64,7 +68,7 @@ public final class KernelPath {
         return KernelUnit.open(disk);
     }
 
-    private static void othersGoOn(ReservationFencer fencerOfOne, ReservationFencer fencerOfTwo, BlockDevice one) throws Exception {
+    private static void othersGoOn(ReservationFencer fencerOfOne, ReservationFencer fencerOfTwo, BlockDevice one, boolean resets) throws Exception {
         AtomicBoolean over = new AtomicBoolean();
         AtomicReference<Exception> failure = new AtomicReference<>();
         int[] writes = new int[1];
@@ -84,13 +88,13 @@ public final class KernelPath {
         boolean all = true;
         for (int i = 0; i < 10; i++) {
             all &= sever(fencerOfOne, session, session + 1).confirmed();
-            all &= sever(fencerOfOne, session, session + 1).confirmed();
-            fencerOfTwo.admit(session + 1, List.of(session), false, () -> true);
+            all &= sever(fencerOfOne, session, session + 1).confirmed() == resets;
+            fencerOfTwo.admit(session + 1, List.of(session), !resets, () -> true);
             session++;
         }
         over.set(true);
         writer.join();
-        step("severed 20 times, half by a reset, and another's " + writes[0] + " writes go on: " + failure.get(), all && failure.get() == null && writes[0] > 0);
+        step("severed 20 times, half of it for the second time, and another's " + writes[0] + " writes go on: " + failure.get(), all && failure.get() == null && writes[0] > 0);
         // Its key is a known one again for what follows.
         fencerOfTwo.admit(0x80, List.of(session), true, () -> true);
     }
@@ -101,6 +105,15 @@ public final class KernelPath {
             return false;
         } catch (DeviceException e) {
             return e.getMessage().contains("this host is registered with another key");
+        }
+    }
+
+    private static boolean throwsUnsettled(ReservationFencer fencer) {
+        try {
+            fencer.admit(0x32, List.of(0x22L), false, () -> true);
+            return false;
+        } catch (DeviceException e) {
+            return e.getMessage().contains("does not reset");
         }
     }
 
