@@ -44,8 +44,11 @@ class ReservationsTest {
     private ReservationFencer fencerOfTwo;
     private final AtomicBoolean twoStands = new AtomicBoolean(true);
 
+    private Path directory;
+
     @BeforeEach
     void start(@TempDir Path directory) throws Exception {
+        this.directory = directory;
         target = new TgtTarget(directory, TgtTarget.image(directory, BYTES));
         relay = new Relay(target.port());
         one = device(target.port(), "fs/n1");
@@ -193,6 +196,22 @@ class ReservationsTest {
         assertEquals('b', read(one, 6));
         assertTrue(severTwo().confirmed(), "it is registered with its new connection, too, and can be severed");
         assertEquals(DeviceException.REFUSED, assertThrows(DeviceException.class, () -> write(two, 6, 'x')).errno());
+    }
+
+    /** tgt asks for the size of a unit when it is made. */
+    @Test
+    void aUnitThatHasGrownIsUsedToItsNewEnd() throws Exception {
+        assertEquals(BYTES, one.sizeBytes());
+        TgtTarget.image(directory, 2 * BYTES);
+        target.restart();
+        // Both are connected again, and admitted.
+        write(one, 4, 'a');
+        write(two, 5, 'b');
+        assertEquals(2 * BYTES, one.sizeBytes());
+        assertEquals(2 * BYTES, two.sizeBytes());
+        long last = 2 * BYTES / BLOCK - 1;
+        write(two, last, 'c');
+        assertEquals('c', read(one, last));
     }
 
     @Test

@@ -18,15 +18,27 @@ final class TgtTarget implements AutoCloseable {
     static final String NAME = "iqn.2025-01.io.etcfs:test";
 
     private final Path directory;
+    private final Path backing;
     private final int port;
-    private final Process process;
+    private Process process;
 
     /** @param backing the unit's contents */
     TgtTarget(Path directory, Path backing) throws IOException, InterruptedException {
         this.directory = directory;
+        this.backing = backing;
         try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             port = free.getLocalPort();
         }
+        start();
+    }
+
+    /** It has forgotten everything but the unit's contents, whose size it asks for now. */
+    void restart() throws IOException, InterruptedException {
+        close();
+        start();
+    }
+
+    private void start() throws IOException, InterruptedException {
         process = new ProcessBuilder("tgtd", "-f", "-C", control(), "--iscsi", "portal=127.0.0.1:" + port).redirectErrorStream(true)
                 .redirectOutput(directory.resolve("tgtd.log").toFile()).start();
         for (int i = 0; admin("--op", "show", "--mode", "sys") != 0; i++) {

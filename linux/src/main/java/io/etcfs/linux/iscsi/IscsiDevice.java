@@ -53,7 +53,8 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
     /** What has to be done on a new connection before anything is written on it. */
     private Admission admission = on -> {};
     private int blockBytes;
-    private long sizeBytes;
+    /** As it was last asked for. */
+    private volatile long sizeBytes;
 
     private IscsiDevice(IscsiAddress address, String name, Runnable gone) {
         this.address = address;
@@ -96,17 +97,27 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
         return (int) crc.getValue();
     }
 
+    /** @param last the unit's last block, in its own blocks of {@code blockBytes} */
+    private record Capacity(long last, int blockBytes) {
+        static Capacity of(MemorySegment answer) {
+            return new Capacity(answer.get(ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN), 0), answer.get(ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN), 8));
+        }
+
+        long usableBytes() {
+            return (last + 1) * blockBytes & -BLOCK_BYTES;
+        }
+    }
+
     private void readCapacity() throws DeviceException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment answer = arena.allocate(CAPACITY_BYTES, 8);
             require("read capacity", execute(ScsiCommand.readCapacity(answer)));
-            long last = answer.get(ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN), 0);
-            blockBytes = answer.get(ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.BIG_ENDIAN), 8);
+            Capacity capacity = Capacity.of(answer);
+            blockBytes = capacity.blockBytes;
             if (blockBytes <= 0 || BLOCK_BYTES % blockBytes != 0) {
                 throw new DeviceException(ErrorNumbers.EINVAL, address + " has blocks of " + blockBytes + " bytes, which do not fit into " + BLOCK_BYTES);
             }
-            long size = (last + 1) * blockBytes;
-            sizeBytes = size - size % BLOCK_BYTES;
+            sizeBytes = capacity.usableBytes();
         }
     }
 
@@ -127,8 +138,19 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
         }
     }
 
+    /** Asked for each time, as a unit can grow, but not waited for: while the target is away it is what it was. */
     @Override
     public long sizeBytes() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment answer = arena.allocate(CAPACITY_BYTES, 8);
+            ScsiResult result = answered(login.connection, ScsiCommand.readCapacity(answer), () -> true);
+            Capacity capacity = Capacity.of(answer);
+            if (result.good() && capacity.blockBytes == blockBytes) {
+                sizeBytes = capacity.usableBytes();
+            }
+        } catch (DeviceException e) {
+            LOG.log(Level.DEBUG, "its size can''t be asked for: {0}", e.getMessage());
+        }
         return sizeBytes;
     }
 
