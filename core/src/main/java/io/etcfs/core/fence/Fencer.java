@@ -65,6 +65,23 @@ public interface Fencer {
         return "";
     }
 
+    /**
+     * Whether {@link #admit} can be done for the first session of this process, asked before it takes up anything: what it can't be done for has to stay as it is, so that others can sever
+     * it. May have end what was under way.
+     *
+     * @param older as there
+     * @throws DeviceException it can't, before the node is fenced or declared dead
+     */
+    default void prepare(List<Long> older) throws DeviceException {}
+
+    /**
+     * The boot of this kernel (boot_id), if none of its processes ends before its writes to the device have, and no other one of them uses it; else empty. Recorded with the sessions: where an
+     * older one ran in the same, nothing of it is under way.
+     */
+    default String boot() {
+        return "";
+    }
+
     /** For a cluster that has no way to sever anybody: it confirms nothing. */
     static Fencer none() {
         return vanished -> new Severing(false, "no fencer: mount the node again, or declare it dead");

@@ -41,6 +41,25 @@ final class Admission {
         this.fencer = fencer;
     }
 
+    /**
+     * Before the first session of this process, and before anything of the last process is replaced.
+     *
+     * @throws DeviceException the device can't admit this node as long as it is neither fenced nor declared dead
+     */
+    void prepare() throws StoreUnavailableException, StoreRejectedException, DeviceException {
+        if (fencer.registers()) {
+            Registered before = registered(store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only());
+            if (!hasEnded(before)) {
+                fencer.prepare(before.getSessionsList());
+            }
+        }
+    }
+
+    /** Whether no write of an earlier process is on its way. */
+    private boolean hasEnded(Registered before) {
+        return before.getQuiet() || before.getSessionsList().isEmpty() || !fencer.boot().isEmpty() && before.getBootsList().equals(List.of(fencer.boot()));
+    }
+
     /** What {@link #admit} has to know and the transaction that puts the session reads. */
     List<Op> reads() {
         return List.of(Op.get(keys.registered(node)));
@@ -69,21 +88,25 @@ final class Admission {
         List<String> machines = new ArrayList<>(before.getMachinesList());
         List<String> own = fencer.machine().isEmpty() ? List.of() : List.of(fencer.machine());
         own.stream().filter(m -> !machines.contains(m)).forEach(machines::add);
-        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(all, machines)))) {
+        List<String> boots = new ArrayList<>(older.isEmpty() ? List.of() : before.getBootsList());
+        if (!boots.contains(fencer.boot())) {
+            boots.add(fencer.boot());
+        }
+        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(all, machines, boots)))) {
             throw new StoreUnavailableException("the session is gone before the device accepts it");
         }
         keep.run();
-        fencer.admit(session, older, before.getMachinesList(), admitted || before.getQuiet() || older.isEmpty(), () -> committed(standing, List.of()) || Fault.ADMITTED_THOUGH_ENDED.on());
+        fencer.admit(session, older, before.getMachinesList(), admitted || older.isEmpty() || hasEnded(before), () -> committed(standing, List.of()) || Fault.ADMITTED_THOUGH_ENDED.on());
         admitted = true;
         // For as long as it does not get through, the older ones count as if they could write yet.
-        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(List.of(session), own))) && !Fault.ADMITTED_THOUGH_ENDED.on()) {
+        if (!Fault.ADMITTED_UNRECORDED.on() && !committed(standing, List.of(record(List.of(session), own, List.of(fencer.boot())))) && !Fault.ADMITTED_THOUGH_ENDED.on()) {
             throw new StoreUnavailableException("the session is gone after the device has accepted it");
         }
     }
 
     /** What a clean departure puts in its last transaction. */
     List<Op> departed(long session) {
-        return fencer.registers() ? List.of(Op.put(keys.registered(node), registered(List.of(session), fencer.machine().isEmpty() ? List.of() : List.of(fencer.machine())).setQuiet(true).build().toByteArray())) : List.of();
+        return fencer.registers() ? List.of(Op.put(keys.registered(node), registered(List.of(session), fencer.machine().isEmpty() ? List.of() : List.of(fencer.machine()), List.of(fencer.boot())).setQuiet(true).build().toByteArray())) : List.of();
     }
 
     private Registered registered(KeyValue found) {
@@ -94,12 +117,12 @@ final class Admission {
         }
     }
 
-    private Op record(List<Long> sessions, List<String> machines) {
-        return Op.put(keys.registered(node), registered(sessions, machines).build().toByteArray());
+    private Op record(List<Long> sessions, List<String> machines, List<String> boots) {
+        return Op.put(keys.registered(node), registered(sessions, machines, boots).build().toByteArray());
     }
 
-    private static Registered.Builder registered(List<Long> sessions, List<String> machines) {
-        return Registered.newBuilder().addAllSessions(sessions).addAllMachines(machines);
+    private static Registered.Builder registered(List<Long> sessions, List<String> machines, List<String> boots) {
+        return Registered.newBuilder().addAllSessions(sessions).addAllMachines(machines).addAllBoots(boots);
     }
 
     /** Whether it holds, and what is to be put is there. It does no harm to put it twice. */

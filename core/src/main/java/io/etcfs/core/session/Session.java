@@ -45,6 +45,8 @@ public final class Session {
     public static final long MARGIN_NS = 250_000_000L;
     static final long BEAT_TIMEOUT_NS = 300_000_000L;
     private static final long REQUEST_NS = 2_000_000_000L;
+    /** Others fence a node 10 s after its end, or at their next sweep. */
+    private static final long FENCED_WITHIN_NS = 45_000_000_000L;
     private static final System.Logger LOG = System.getLogger(Session.class.getName());
 
     /** What the rest of the node does when a session ends. Called without the monitor. */
@@ -175,7 +177,8 @@ public final class Session {
 
     /** Opens the first session. Blocks until an earlier one of this node has gone, but not for ever. */
     public void open() throws StartException {
-        long giveUpAt = monitor.nowNs() + (2 * sessionTtlSeconds + 6) * 1_000_000_000L;
+        awaitPrepared();
+        long giveUpAt = monitor.nowNs() + openNs();
         String problem = "etcd does not answer";
         while (monitor.nowNs() < giveUpAt) {
             try {
@@ -199,6 +202,38 @@ public final class Session {
             monitor.pause(200_000_000L);
         }
         throw new StartException(problem);
+    }
+
+    private long openNs() {
+        return (2 * sessionTtlSeconds + 6) * 1_000_000_000L;
+    }
+
+    /** As a member the node would not be fenced, which is what the device may be waiting for. */
+    private void awaitPrepared() throws StartException {
+        long began = monitor.nowNs();
+        while (true) {
+            String problem;
+            long limitNs;
+            try {
+                admission.prepare();
+                return;
+            } catch (StoreUnavailableException e) {
+                problem = "etcd does not answer: " + e.getMessage();
+                limitNs = openNs();
+            } catch (StoreRejectedException e) {
+                throw new StartException("etcd refuses: " + e.getMessage());
+            } catch (DeviceException e) {
+                problem = "the device does not accept this node: " + e.getMessage();
+                limitNs = FENCED_WITHIN_NS;
+            }
+            if (monitor.nowNs() - began > limitNs) {
+                throw new StartException(problem);
+            }
+            if (monitor.nowNs() - began < 1_000_000_000L) {
+                LOG.log(System.Logger.Level.INFO, "waits: {0}", problem);
+            }
+            monitor.pause(2_000_000_000L);
+        }
     }
 
     private void readGeneration() throws StoreUnavailableException, StoreRejectedException {

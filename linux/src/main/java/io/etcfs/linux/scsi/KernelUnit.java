@@ -10,6 +10,9 @@ import io.etcfs.linux.call.Descriptors;
 import io.etcfs.linux.call.ErrorNumbers;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.io.IOException;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,10 +26,12 @@ public final class KernelUnit implements ReservedUnit, AutoCloseable {
 
     private final int fd;
     private final Reservations reservations;
+    private final String boot;
 
-    private KernelUnit(int fd, Reservations reservations) {
+    private KernelUnit(int fd, Reservations reservations, String boot) {
         this.fd = fd;
         this.reservations = reservations;
+        this.boot = boot;
     }
 
     /** @throws DeviceException it can't be opened, or has none: the message is for the user */
@@ -43,7 +48,45 @@ public final class KernelUnit implements ReservedUnit, AutoCloseable {
             Descriptors.close(fd);
             throw new DeviceException(e.errno(), path + " has no persistent reservations that can be read: " + e.getMessage());
         }
-        return new KernelUnit(fd, new KernelReservations(path.toString(), device));
+        return new KernelUnit(fd, new KernelReservations(path.toString(), device), namespace > 0 && isPcie(path) ? bootId() : "");
+    }
+
+    /** Whether all ways to the namespace are PCIe: what the kernel gives up there it has ended, by a reset of the controller. A fabric may still have it on its way then. */
+    private static boolean isPcie(Path device) {
+        try {
+            // A controller, or with native multipath the subsystem of several.
+            return arePcie(Path.of("/sys/class/block").resolve(device.toRealPath().getFileName()).resolve("device").toRealPath());
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
+    static boolean arePcie(Path owner) throws IOException {
+        List<Path> transports = new ArrayList<>();
+        try (DirectoryStream<Path> controllers = Files.newDirectoryStream(owner, "nvme*")) {
+            controllers.forEach(c -> transports.add(c.resolve("transport")));
+        }
+        transports.add(owner.resolve("transport"));
+        transports.removeIf(t -> !Files.exists(t));
+        for (Path transport : transports) {
+            if (!Files.readString(transport).strip().equals("pcie")) {
+                return false;
+            }
+        }
+        return !transports.isEmpty();
+    }
+
+    private static String bootId() {
+        try {
+            return Files.readString(Path.of("/proc/sys/kernel/random/boot_id")).strip();
+        } catch (IOException e) {
+            return "";
+        }
+    }
+
+    @Override
+    public String boot() {
+        return boot;
     }
 
     @Override

@@ -41,6 +41,19 @@ public final class ReservationFencer implements Fencer {
     }
 
     @Override
+    public String boot() {
+        return unit.boot();
+    }
+
+    /** With its next key in the place of the last one, whose writes may be under way, nobody could sever it: so a unit that can't end those is left as it is. */
+    @Override
+    public void prepare(List<Long> older) throws DeviceException {
+        if (!usual.settle(false)) {
+            throw new DeviceException(ErrorNumbers.EBUSY, "this node did not leave in order, and " + NOT_SETTLED + ": mount it again once another node has fenced it (etcfsctl status), or declare it dead (etcfsctl node declare-dead)");
+        }
+    }
+
+    @Override
     public void admit(long session, List<Long> older, boolean quiet, Standing standing) throws DeviceException {
         boolean[] olderEnded = new boolean[1];
         boolean[] admitted = new boolean[1];

@@ -10,6 +10,11 @@ public interface ReservedUnit {
         void admit(Reservations on) throws DeviceException;
     }
 
+    /** As {@link io.etcfs.core.fence.Fencer#boot}. */
+    default String boot() {
+        return "";
+    }
+
     /** Over whatever connection there is. */
     Reservations reservations();
 

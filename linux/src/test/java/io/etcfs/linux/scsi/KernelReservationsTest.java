@@ -155,8 +155,9 @@ class KernelReservationsTest {
         unit.resetWorks = false;
         bothAreAdmitted();
         ReservationFencer next = new ReservationFencer(unit.new Host("two"));
-        assertThrows(DeviceException.class, () -> next.admit(0x33, List.of(0x22L), false, () -> true));
-        unit.keys.put("two", 0x22L);
+        DeviceException refused = assertThrows(DeviceException.class, () -> next.prepare(List.of(0x22L)));
+        assertTrue(refused.getMessage().contains("declare it dead"), refused.getMessage());
+        assertEquals(0x22L, unit.keys.get("two"), "who severs it finds its key");
         assertTrue(severTwo().confirmed());
         next.admit(0x44, List.of(0x22L), true, () -> true);
         assertEquals(0x44L, unit.keys.get("two"));

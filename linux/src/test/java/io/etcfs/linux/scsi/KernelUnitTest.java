@@ -1,6 +1,7 @@
 package io.etcfs.linux.scsi;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -11,6 +12,7 @@ import java.io.RandomAccessFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -118,5 +120,20 @@ class KernelUnitTest {
         } finally {
             assertEquals(0, new ProcessBuilder("losetup", "-d", device).start().waitFor());
         }
+    }
+
+    @Test
+    void onlyPcieEndsAllWithItsController(@TempDir Path owner) throws Exception {
+        assertFalse(KernelUnit.arePcie(owner), "not known");
+        for (String controller : List.of("nvme0", "nvme1")) {
+            Files.createDirectories(owner.resolve(controller));
+            Files.writeString(owner.resolve(controller).resolve("transport"), "pcie\n");
+            assertTrue(KernelUnit.arePcie(owner));
+        }
+        Files.writeString(owner.resolve("nvme1").resolve("transport"), "tcp\n");
+        assertFalse(KernelUnit.arePcie(owner));
+        Path controller = Files.createDirectories(owner.resolve("alone"));
+        Files.writeString(controller.resolve("transport"), "pcie\n");
+        assertTrue(KernelUnit.arePcie(controller));
     }
 }

@@ -37,6 +37,10 @@ public final class TestFencer implements Fencer {
     public volatile boolean registers;
     /** What the device makes of it; then etcd is asked, as it has to be. */
     public volatile Device device = session -> {};
+    /** What it makes of a process that comes after one that did not leave in order. */
+    public volatile Device prepared = session -> {};
+    /** Of all nodes that are started now. */
+    public volatile String boot = "";
     private final CountDownLatch released = new CountDownLatch(1);
     public volatile Mode mode = Mode.REFUSE;
     /** Done after it was asked and before it answers. */
@@ -55,6 +59,16 @@ public final class TestFencer implements Fencer {
     @Override
     public String machine() {
         return machine;
+    }
+
+    @Override
+    public String boot() {
+        return boot;
+    }
+
+    @Override
+    public void prepare(List<Long> older) throws DeviceException {
+        prepared.admit(older.getLast());
     }
 
     @Override

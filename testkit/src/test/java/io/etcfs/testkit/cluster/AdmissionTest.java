@@ -205,6 +205,84 @@ class AdmissionTest {
         assertFalse(registered().getQuiet());
     }
 
+    /** A member is not fenced, and whose key was replaced can't be: it waits without being or doing either. */
+    @Test
+    void whoCanNotBeAdmittedBeforeItIsFencedWaitsForThat() throws Exception {
+        cluster.fencer.mode = TestFencer.Mode.CONFIRM;
+        cluster.start("n2");
+        cluster.start("n1", way);
+        long first = session();
+        cluster.fencer.prepared = session -> {
+            throw new DeviceException(16, "what " + session + " had begun may be under way");
+        };
+        vanish();
+        starting().get();
+        assertEquals(List.of(first), cluster.fencer.asked.getFirst().registered(), "it was fenced, for what it had");
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), true), cluster.fencer.admitted.getLast());
+    }
+
+    @Test
+    void whomNobodyFencesWaitsToo() throws Exception {
+        cluster.start("n1", way);
+        long first = session();
+        CountDownLatch asked = new CountDownLatch(2);
+        cluster.fencer.prepared = session -> {
+            asked.countDown();
+            if (asked.getCount() > 0) {
+                throw new DeviceException(16, "not now");
+            }
+            try {
+                assertNull(get(keys.membership("n1")));
+                assertEquals(List.of(first), registered().getSessionsList());
+            } catch (Exception e) {
+                throw new DeviceException(5, e.toString());
+            }
+        };
+        vanish();
+        starting().get();
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), false), cluster.fencer.admitted.getLast());
+    }
+
+    private CompletableFuture<ClusterNode> starting() {
+        return CompletableFuture.supplyAsync(() -> {
+            try {
+                return cluster.start("n1");
+            } catch (StartException e) {
+                throw new IllegalStateException(e);
+            }
+        }, r -> Thread.ofVirtual().start(r));
+    }
+
+    /** Its writes have ended with it, where the device is the kernel's own. */
+    @Test
+    void theNextProcessOfTheSameBootNeedNotAskTheDevice() throws Exception {
+        cluster.fencer.boot = "b1";
+        cluster.start("n1", way);
+        long first = session();
+        cluster.fencer.prepared = session -> {
+            throw new DeviceException(16, "not in another boot");
+        };
+        vanish();
+        cluster.start("n1");
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), true), cluster.fencer.admitted.getLast());
+        assertEquals(List.of("b1"), registered().getBootsList());
+    }
+
+    @Test
+    void theNextProcessOfAnotherBootDoes() throws Exception {
+        cluster.fencer.boot = "b1";
+        cluster.start("n1", way);
+        long first = session();
+        vanish();
+        cluster.fencer.boot = "b2";
+        AtomicLong asked = new AtomicLong();
+        cluster.fencer.prepared = asked::set;
+        cluster.start("n1");
+        assertEquals(first, asked.get());
+        assertEquals(new TestFencer.Admitted(session(), List.of(first), false), cluster.fencer.admitted.getLast());
+        assertEquals(List.of("b2"), registered().getBootsList());
+    }
+
     /** The record would go on naming the machine that it ran on before, and that one would be cut off in the place of its own. */
     @Test
     void whoHadAFencerOfMachinesDoesNotStartWithout() throws Exception {
@@ -334,13 +412,7 @@ class AdmissionTest {
                 throw new DeviceException(5, e.toString());
             }
         };
-        CompletableFuture<ClusterNode> next = CompletableFuture.supplyAsync(() -> {
-            try {
-                return cluster.start("n1");
-            } catch (StartException e) {
-                throw new IllegalStateException(e);
-            }
-        }, r -> Thread.ofVirtual().start(r));
+        CompletableFuture<ClusterNode> next = starting();
         admitting.await();
         Thread.sleep(1_500);
         byte[] read = two.read("/f");
