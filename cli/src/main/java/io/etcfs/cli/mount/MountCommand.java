@@ -30,7 +30,8 @@ import picocli.CommandLine.Parameters;
 /** Becomes the daemon. Exit codes are those of mount(8), and 77 for a node that had to stop. */
 @Command(name = "mount", description = "Mount a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = ExitCode.USAGE,
         exitCodeOnExecutionException = ExitCode.MOUNT_FAILED, exitCodeListHeading = "Exit codes, as of mount(8):%n",
-        exitCodeList = {"0:mounted, and the root can be listed", "1:usage", "32:not mounted", "77:(the daemon's own) the node stopped itself"})
+        exitCodeList = {"0:mounted, and the root can be listed", "1:usage", "2:(the daemon's own) unmounted, but not in order: it counts as vanished, or its last changes are lost", "32:not mounted",
+            "77:(the daemon's own) the node stopped itself"})
 public final class MountCommand implements Callable<Integer> {
     private static final long MIN_CACHE_BYTES = 16L << 20;
     private static final long MAX_CACHE_BYTES = 64L << 30;
