@@ -84,6 +84,19 @@ clear_stale_node() { # NODE
   destroy_node "$1"
 }
 
+# Mounts in STATE, but on and in the nodes' mount points, and mounts of this filesystem elsewhere.
+foreign_mounts() {
+  local name=none source point type rest
+  if [ -e "$STATE/name" ]; then name=$(read_line "$STATE/name"); fi
+  while read -r source point type rest; do
+    case $point in
+      "$STATE"/mnt/n*) ;;
+      "$STATE"/*) printf '%s\n' "$point" ;;
+      *) if [ "$type" = fuse.etcfs ] && [ "$source" = "$name" ]; then printf '%s\n' "$point"; fi ;;
+    esac
+  done </proc/self/mounts
+}
+
 down() {
   local keep='' node point limit=${DEV_DOWN_LIMIT_S:-20} status=0
   case ${1:-} in --keep) keep=1; shift ;; esac
@@ -93,6 +106,9 @@ down() {
   if [ ! -e "$OWNED" ]; then say "nothing is up in $STATE"; return; fi
   lock_instance
   if [ ! -e "$OWNED" ]; then rmdir "$STATE" 2>/dev/null || true; say "nothing is up in $STATE"; return; fi
+  # Before anything is touched: without etcd these would hang, and what is mounted here keeps the directory.
+  while read -r point; do say "$point is mounted, and is no node of this instance: unmount it first"; status=1; done < <(foreign_mounts)
+  if [ $status -ne 0 ]; then die "nothing was done, $STATE is up as it was"; fi
   # The caller may stand in one of the mounts.
   cd "$ROOT"
 
@@ -105,15 +121,14 @@ down() {
     destroy_node "$node"
     rm -f "/run/etcfs/$(read_line "$STATE/name")-$node".{lock,sock}
   done
+  while read -r _ point _; do
+    case $point in "$STATE"/*) say "WARNING: $point is still mounted"; status=1 ;; esac
+  done </proc/self/mounts
+  if [ $status -ne 0 ]; then die "etcd and the device are left as they are, in $STATE"; fi
   stop_etcd
   stop_target
   stop_network
   if [ -e "$STATE/device.img" ]; then detach_loops "$STATE/device.img"; fi
   rm -f "$STATE/device"
-
-  while read -r _ point _; do
-    case $point in "$STATE"/*) say "WARNING: $point is still mounted"; status=1 ;; esac
-  done </proc/self/mounts
-  if [ $status -ne 0 ]; then die "$STATE is left as it is"; fi
   if [ -z "$keep" ]; then rm -rf --one-file-system -- "$STATE"; else say "data kept in $STATE"; fi
 }

@@ -32,15 +32,16 @@ public final class EtcdArguments {
     @Option(names = {"--etcd-allow-old", "--allow-old-etcd"}, scope = ScopeType.INHERIT, description = "Accept members older than 3.5.13, which lose watch events: for tests.")
     private boolean allowOld;
 
-    public EtcdConnection connection() throws Refusal {
+    /** @param usageCode exit code of the refusal, where these options make no sense: the command's for wrong usage */
+    public EtcdConnection connection(int usageCode) throws Refusal {
         if (endpoints == null || endpoints.isBlank()) {
-            throw new Refusal(1, "no etcd is named: give --etcd HOST:PORT,... or set ETCFS_ETCD");
+            throw new Refusal(usageCode, "no etcd is named: give --etcd HOST:PORT,... or set ETCFS_ETCD");
         }
         try {
             EtcdOptions options = EtcdOptions.ofList(endpoints).withTls(path(caFile), path(certFile), path(keyFile)).withUser(user, path(passwordFile));
             return new EtcdConnection(options, allowOld);
         } catch (IllegalArgumentException e) {
-            throw new Refusal(1, e.getMessage() + ": check the --etcd options");
+            throw new Refusal(usageCode, e.getMessage() + ": check the --etcd options");
         }
     }
 

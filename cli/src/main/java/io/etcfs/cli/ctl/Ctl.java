@@ -1,8 +1,8 @@
 package io.etcfs.cli.ctl;
 
 import io.etcfs.cli.EtcdArguments;
+import io.etcfs.cli.Names;
 import io.etcfs.cli.Version;
-import io.etcfs.core.record.Keys;
 import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.StoreRejectedException;
@@ -31,9 +31,11 @@ import picocli.CommandLine.Spec;
 
 /** The commands of {@code etcfsctl}. Options may stand before or after the command. Exit codes: 0 done, 1 failed, 2 usage; status and fsck have their own. */
 @Command(name = "etcfsctl", description = "Show the state of a filesystem, and say what has become of a node.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        synopsisSubcommandLabel = "COMMAND", subcommands = {FsckCommand.class, NodeCommand.class}, exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n",
-        exitCodeList = {"0:done", "1:failed (status: degraded)", "2:usage", "3:status: down", "4, 8, 16:of fsck, see etcfsctl fsck --help"})
+        synopsisSubcommandLabel = "COMMAND", subcommands = {FsckCommand.class, NodeCommand.class}, exitCodeOnInvalidInput = Ctl.USAGE, exitCodeListHeading = "Exit codes:%n",
+        exitCodeList = {"0:done", "1:failed (status: degraded)", "2:usage", "3:status: down, or not known", "4, 8, 16:of fsck, see etcfsctl fsck --help"})
 public final class Ctl implements Callable<Integer> {
+    static final int USAGE = 2;
+    private static final int DOWN = 3;
     /** Of the JSON: raised when a key changes its meaning or goes, not when one is added. */
     static final int SCHEMA = 1;
     private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
@@ -63,19 +65,42 @@ public final class Ctl implements Callable<Integer> {
         throw new ParameterException(spec.commandLine(), "a command is missing");
     }
 
-    @Command(name = "status", description = {"Nodes, etcd and space.", "Exit code: 0 healthy, 1 degraded, 3 down."}, mixinStandardHelpOptions = true,
-            versionProvider = Version.class, exitCodeOnInvalidInput = 2)
-    int status() throws Refusal {
+    @Command(name = "status", description = "Nodes, etcd and space.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = USAGE,
+            exitCodeOnExecutionException = DOWN, exitCodeListHeading = "%nExit codes:%n",
+            exitCodeList = {"0:healthy", "1:degraded: the lines below 'health' say by what", "2:usage", "3:down: etcd does not answer or has no such filesystem, or what is can't be found out"},
+            footer = {"",
+                "States of nodes:",
+                "  up         a member with a session: its mount works",
+                "  joining    a session, but no membership: it is about to register (again)",
+                "  suspended  a member without a session: it is being mounted, or does not",
+                "             reach etcd, and its operations wait; degraded",
+                "  lost       gone without having left, and nobody has recorded it; degraded",
+                "  vanished   gone, and not fenced: what it owned waits until it is fenced,",
+                "             back, or declared dead; degraded",
+                "  fenced     or declared dead: it owns nothing, and can be mounted again",
+                "  departed   left in order, and owns nothing; listed with --all only",
+                "",
+                "Columns of nodes:",
+                "  HOST        where its daemon runs",
+                "  VERSION     of that daemon",
+                "  SINCE       when it became a member",
+                "  GENERATION  how often it was fenced or declared dead",
+                "  SESSION     the revision of etcd that identifies its session",
+                "  LEASE       etcd's lease of that session, in hexadecimal",
+                "  BATCH       the number of its last transaction that others can see",
+                "",
+                "-o json has all nodes, and more of each."})
+    int status(@Option(names = {"-a", "--all"}, description = "List nodes that have left, too.") boolean all) throws Refusal {
         requireName(spec);
-        EtcdConnection connection = etcd.connection();
+        EtcdConnection connection = etcd.connection(USAGE);
         StatusReport report = readStatus(connection);
-        show(report, () -> Tables.status(report));
+        show(report, () -> Tables.status(report, all));
         return report.health().exitCode();
     }
 
     private StatusReport readStatus(EtcdConnection connection) throws Refusal {
         StoreStatus status = null;
-        try (MetadataStore store = connection.open()) {
+        try (MetadataStore store = connection.open(USAGE)) {
             status = store.status(REQUEST_TIMEOUT_NS);
             Snapshot snapshot = new Snapshot(store, name, REQUEST_TIMEOUT_NS);
             Super superblock = snapshot.superblock();
@@ -87,7 +112,7 @@ public final class Ctl implements Callable<Integer> {
         }
     }
 
-    @Command(name = "df", description = "Space of the device and of each node.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+    @Command(name = "df", description = "Space of the device and of each node.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = USAGE)
     int df() throws Refusal {
         SpaceReport report = read((snapshot, superblock) -> SpaceReport.read(snapshot, superblock));
         show(report, () -> Tables.space(report));
@@ -95,7 +120,7 @@ public final class Ctl implements Callable<Integer> {
     }
 
     @Command(name = "tokens", description = "Who holds, wants and last held which directory's token.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-            exitCodeOnInvalidInput = 2)
+            exitCodeOnInvalidInput = USAGE)
     int tokens() throws Refusal {
         TokensReport report = read((snapshot, superblock) -> TokensReport.read(snapshot));
         show(report, () -> Tables.tokens(report));
@@ -103,7 +128,7 @@ public final class Ctl implements Callable<Integer> {
     }
 
     @Command(name = "locks", description = {"File locks of processes, held and waited for. Those of a file that one node alone locks are a second old at most."},
-            mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+            mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = USAGE)
     int locks(@Option(names = "--paths", description = "Find the files' names, which reads all names of the filesystem.") boolean paths) throws Refusal {
         LocksReport report = read((snapshot, superblock) -> LocksReport.read(snapshot, paths));
         show(report, () -> Tables.locks(report));
@@ -116,7 +141,7 @@ public final class Ctl implements Callable<Integer> {
     record SyncReport(List<Synced> nodes) {}
 
     @Command(name = "sync", description = "Have every daemon of the filesystem on this host publish what it has accepted, and wait.", mixinStandardHelpOptions = true,
-            versionProvider = Version.class, exitCodeOnInvalidInput = 2)
+            versionProvider = Version.class, exitCodeOnInvalidInput = USAGE)
     int sync(@Option(names = "--timeout", paramLabel = "SECONDS", defaultValue = "60", description = "Default: ${DEFAULT-VALUE}.") int timeoutSeconds) throws Refusal {
         requireName(spec);
         List<Synced> synced = new ArrayList<>();
@@ -149,14 +174,15 @@ public final class Ctl implements Callable<Integer> {
         }
     }
 
-    EtcdConnection connection() throws Refusal {
-        return etcd.connection();
+    /** @param usageCode of the refusal, where the options make no sense */
+    EtcdConnection connection(int usageCode) throws Refusal {
+        return etcd.connection(usageCode);
     }
 
     private <T> T read(Reading<T> reading) throws Refusal {
         requireName(spec);
-        EtcdConnection connection = etcd.connection();
-        try (MetadataStore store = connection.open()) {
+        EtcdConnection connection = etcd.connection(USAGE);
+        try (MetadataStore store = connection.open(USAGE)) {
             Snapshot snapshot = new Snapshot(store, name, REQUEST_TIMEOUT_NS);
             Super superblock = snapshot.superblock();
             if (superblock == null) {
@@ -170,16 +196,19 @@ public final class Ctl implements Callable<Integer> {
         }
     }
 
-    /** @param command the one that the name is needed for */
     String requireName(CommandSpec command) throws Refusal {
+        return requireName(command, USAGE);
+    }
+
+    /**
+     * @param command   the one that the name is needed for
+     * @param usageCode of the refusal, where it can't be a name
+     */
+    String requireName(CommandSpec command, int usageCode) throws Refusal {
         if (name == null) {
             throw new ParameterException(command.commandLine(), "Missing required option: '--name=NAME'");
         }
-        try {
-            return Keys.requireFilesystemName(name);
-        } catch (IllegalArgumentException e) {
-            throw new Refusal(1, e.getMessage());
-        }
+        return Names.requireFilesystem("--name", name, usageCode);
     }
 
     String noFilesystem() {

@@ -41,15 +41,9 @@ final class FsckCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Refusal {
-        String name;
-        EtcdConnection connection;
-        try {
-            name = ctl.requireName(spec);
-            connection = ctl.connection();
-        } catch (Refusal e) {
-            throw new Refusal(USAGE, e.getMessage());
-        }
-        try (MetadataStore store = connection.open(FAILED)) {
+        String name = ctl.requireName(spec, USAGE);
+        EtcdConnection connection = ctl.connection(USAGE);
+        try (MetadataStore store = connection.open(USAGE)) {
             FsckReport report = read(store, name, this::say);
             if (report.counts().keys() == 0) {
                 throw new Refusal(FAILED, ctl.noFilesystem());

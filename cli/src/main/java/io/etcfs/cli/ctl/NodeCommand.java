@@ -1,5 +1,6 @@
 package io.etcfs.cli.ctl;
 
+import io.etcfs.cli.Names;
 import io.etcfs.cli.Version;
 import io.etcfs.core.fence.DeclareDead;
 import io.etcfs.core.record.Keys;
@@ -20,7 +21,7 @@ import picocli.CommandLine.ParentCommand;
 import picocli.CommandLine.Spec;
 
 /** {@code etcfsctl node}: what an operator can say of a node. */
-@Command(name = "node", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = 2, synopsisSubcommandLabel = "COMMAND",
+@Command(name = "node", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = Ctl.USAGE, synopsisSubcommandLabel = "COMMAND",
         description = "What an operator says of a node.")
 final class NodeCommand implements Callable<Integer> {
     private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
@@ -41,7 +42,7 @@ final class NodeCommand implements Callable<Integer> {
     /** {@code result}: done, or dead_before. */
     record DeadReport(String node, String result) {}
 
-    @Command(name = "declare-dead", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = 2,
+    @Command(name = "declare-dead", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = Ctl.USAGE,
             description = {"Give what a node owned to the others, on your word that it can't write to the device any more.%n",
                 "For a node that vanished, that no fencer has confirmed to be cut off, and that does not come back. Make sure first that its daemon has ended or its machine is off or"
                         + " has lost the device: one that still writes destroys files that others write from now on. It may be mounted again later, and then begins as a new one.%n"},
@@ -49,9 +50,9 @@ final class NodeCommand implements Callable<Integer> {
     int declareDead(@Parameters(paramLabel = "NODE", description = "Name of the node.") String node,
             @Option(names = {"-y", "--yes"}, description = "Do not ask.") boolean yes) throws Refusal {
         String name = ctl.requireName(spec);
-        requireNode(node);
-        EtcdConnection connection = ctl.connection();
-        try (MetadataStore store = connection.open()) {
+        Names.requireNode("NODE", node, Ctl.USAGE);
+        EtcdConnection connection = ctl.connection(Ctl.USAGE);
+        try (MetadataStore store = connection.open(Ctl.USAGE)) {
             Keys keys = new Keys(name);
             if (store.range(keys.superblock(), null, 0, true, 0, REQUEST_TIMEOUT_NS).only() == null) {
                 throw new Refusal(1, ctl.noFilesystem());
@@ -69,14 +70,6 @@ final class NodeCommand implements Callable<Integer> {
             throw new Refusal(1, "etcd refused a request (" + e.reason() + "): " + e.getMessage());
         } catch (InterruptedException e) {
             throw new Refusal(1, "interrupted: what was done of it stays, and the rest is done by the next try");
-        }
-    }
-
-    private static void requireNode(String node) throws Refusal {
-        try {
-            Keys.requireNodeName(node);
-        } catch (IllegalArgumentException e) {
-            throw new Refusal(1, e.getMessage());
         }
     }
 

@@ -9,7 +9,8 @@ import java.util.stream.Collectors;
 final class Tables {
     private Tables() {}
 
-    static String status(StatusReport report) {
+    /** @param all nodes that have left, too: they are counted otherwise */
+    static String status(StatusReport report, boolean all) {
         StringBuilder out = new StringBuilder();
         out.append("health      ").append(lower(report.health())).append('\n');
         report.problems().forEach(problem -> out.append("            ").append(problem).append('\n'));
@@ -40,9 +41,14 @@ final class Tables {
         }
         if (report.filesystem() != null) {
             Table nodes = new Table("NODE", "STATE", "HOST", "VERSION", "SINCE", "GENERATION", "SESSION", "LEASE", "BATCH");
-            report.nodes().forEach(node -> nodes.row(node.node(), lower(node.state()), node.host(), node.version(), node.since(), node.generation(), node.session(), node.lease(),
+            List<StatusReport.Node> listed = report.nodes().stream().filter(node -> all || node.state() != StatusReport.NodeState.DEPARTED).toList();
+            listed.forEach(node -> nodes.row(node.node(), lower(node.state()), node.host(), node.version(), node.since(), node.generation(), node.session(), node.lease(),
                     node.lastBatch()));
             out.append('\n').append(nodes);
+            int departed = report.nodes().size() - listed.size();
+            if (departed > 0) {
+                out.append('(').append(departed).append(departed == 1 ? " node has" : " nodes have").append(" left in order: --all lists ").append(departed == 1 ? "it" : "them").append(")\n");
+            }
         }
         return out.toString();
     }

@@ -1,11 +1,14 @@
 package io.etcfs.cli.mkfs;
 
 import io.etcfs.cli.EtcdArguments;
+import io.etcfs.cli.Names;
+import io.etcfs.cli.Size;
 import io.etcfs.cli.Version;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.label.Mkfs;
 import io.etcfs.core.label.MkfsException;
 import io.etcfs.core.record.proto.Super;
+import io.etcfs.core.space.ArenaSize;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.linux.call.Descriptors;
 import io.etcfs.linux.call.ErrorNumbers;
@@ -37,8 +40,9 @@ import picocli.CommandLine.Spec;
  * is refused even with {@code --force}.
  */
 @Command(name = "mkfs", description = "Make a filesystem on a device, with its metadata in etcd.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        exitCodeOnInvalidInput = 2, exitCodeListHeading = "Exit codes:%n", exitCodeList = {"0:made", "1:failed or refused; nothing was changed", "2:usage"})
+        exitCodeOnInvalidInput = MkfsCommand.USAGE, exitCodeListHeading = "Exit codes:%n", exitCodeList = {"0:made", "1:failed or refused; nothing was changed", "2:usage"})
 public final class MkfsCommand implements Callable<Integer> {
+    static final int USAGE = 2;
     private static final long REQUEST_TIMEOUT_NS = 5_000_000_000L;
     private static final int S_IFMT = 0170000;
     private static final int S_IFBLK = 0060000;
@@ -58,7 +62,7 @@ public final class MkfsCommand implements Callable<Integer> {
     @Option(names = "--force", description = "Overwrite what the device seems to hold, end its reservations, and delete a filesystem of that name that no node has mounted.")
     private boolean force;
 
-    @Option(names = "--arena-size", paramLabel = "BYTES", description = "Unit in which nodes claim space: a multiple of 16 MiB. Default: by the device's size, at most 1 GiB.")
+    @Option(names = "--arena-size", paramLabel = "SIZE", converter = Size.class, description = "Unit in which nodes claim space, in bytes or with K, M, G or T: a multiple of 16M. Default: by the device's size, at most 1 GiB.")
     private long arenaSize;
 
     @Override
@@ -66,9 +70,10 @@ public final class MkfsCommand implements Callable<Integer> {
         String named = UserPath.ofDevice(device);
         boolean isPath = !IscsiAddress.isMeant(named);
         try {
-            Mkfs.requireName(name);
-            EtcdConnection connection = etcd.connection();
-            SharedDevice.requireName(named, 1);
+            Names.requireFilesystem("--name", name, USAGE);
+            requireArenaSize();
+            EtcdConnection connection = etcd.connection(USAGE);
+            SharedDevice.requireName(named, USAGE);
             if (isPath) {
                 DeviceUse.requireDevice(Path.of(named), 1);
                 requireUnused(Path.of(named));
@@ -79,7 +84,7 @@ public final class MkfsCommand implements Callable<Integer> {
                 if (signature.isPresent()) {
                     throw new Refusal(1, named + " holds " + signature.get() + ": name another device, or --force to overwrite it");
                 }
-                try (MetadataStore store = connection.open()) {
+                try (MetadataStore store = connection.open(USAGE)) {
                     connection.requireUsable(store, REQUEST_TIMEOUT_NS, 1);
                     Super made = new Mkfs(store, opened, REQUEST_TIMEOUT_NS, shared::seize).make(request(named));
                     report(named, made);
@@ -98,6 +103,13 @@ public final class MkfsCommand implements Callable<Integer> {
         new SecureRandom().nextBytes(nameHashKey);
         Instant now = Instant.now();
         return new Mkfs.Request(name, named, force, arenaSize, UUID.randomUUID(), nameHashKey, now.getEpochSecond() * 1_000_000_000L + now.getNano());
+    }
+
+    /** Whether it fits the device is seen when that is open. */
+    private void requireArenaSize() throws Refusal {
+        if (arenaSize < 0 || arenaSize % ArenaSize.MIN_BYTES != 0) {
+            throw new Refusal(USAGE, "--arena-size " + Size.text(arenaSize) + " is not usable: a multiple of " + Size.text(ArenaSize.MIN_BYTES));
+        }
     }
 
     private static void requireUnused(Path path) throws IOException, Refusal {

@@ -1,8 +1,9 @@
 package io.etcfs.cli.mount;
 
 import io.etcfs.cli.EtcdArguments;
+import io.etcfs.cli.Names;
+import io.etcfs.cli.Size;
 import io.etcfs.cli.Version;
-import io.etcfs.core.record.Keys;
 import io.etcfs.linux.mount.Transport;
 import io.etcfs.node.daemon.Daemon;
 import io.etcfs.node.daemon.FencerChoice;
@@ -21,8 +22,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.logging.Level;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -31,9 +30,9 @@ import picocli.CommandLine.Parameters;
 /** Becomes the daemon. Exit codes are those of mount(8), and 77 for a node that had to stop. */
 @Command(name = "mount", description = "Mount a filesystem.", mixinStandardHelpOptions = true, versionProvider = Version.class, exitCodeOnInvalidInput = ExitCode.USAGE,
         exitCodeOnExecutionException = ExitCode.MOUNT_FAILED, exitCodeListHeading = "Exit codes, as of mount(8):%n",
-        exitCodeList = {"0:mounted, and the root can be listed", "1:usage", "32:not mounted", "77:(the daemon's own) the node stopped itself"})
+        exitCodeList = {"0:mounted, and the root can be listed", "1:usage", "2:(the daemon's own) unmounted, but not in order: it counts as vanished, or its last changes are lost", "32:not mounted",
+            "77:(the daemon's own) the node stopped itself"})
 public final class MountCommand implements Callable<Integer> {
-    private static final Pattern SIZE = Pattern.compile("([0-9]{1,12})([KMGkmg]?)");
     private static final long MIN_CACHE_BYTES = 16L << 20;
     private static final long MAX_CACHE_BYTES = 64L << 30;
     private static final int MIN_HANG_LIMIT_S = 5;
@@ -75,9 +74,9 @@ public final class MountCommand implements Callable<Integer> {
             + "or auto, which is uring where the kernel offers it. Linux 6.14 or newer offers it while /sys/module/fuse/parameters/enable_uring is Y. Default: ${DEFAULT-VALUE}.")
     private String transport;
 
-    @Option(names = "--cache-size", paramLabel = "SIZE", description = "About how much memory the names, attributes and extents may take that are cached but not in use, in bytes or with K, M or G; "
+    @Option(names = "--cache-size", paramLabel = "SIZE", converter = Size.class, description = "About how much memory the names, attributes and extents may take that are cached but not in use, in bytes or with K, M, G or T; "
             + "at least 16M. The heap is made for it: 256M and twice that. Default: 1/64 of the machine's memory, from 64M to 512M.")
-    private String cacheSize;
+    private Long cacheSize;
 
     @Option(names = "--hang-limit", paramLabel = "SECONDS", defaultValue = "60", description = "Cut the mount off when its daemon has given no sign of life for that long (it was stopped, or hangs): "
             + "calls in it then fail with ENOTCONN in place of waiting for ever. From 5 to 86400; 0: never. Default: ${DEFAULT-VALUE}.")
@@ -103,9 +102,9 @@ public final class MountCommand implements Callable<Integer> {
 
     /** Checks what can be checked without looking at anything but the arguments. */
     Options options() throws Refusal {
-        requireName("filesystem name", name, Keys::requireFilesystemName);
+        Names.requireFilesystem("filesystem name", name, ExitCode.USAGE);
         String nodeName = node == null ? hostName() : node;
-        requireName("--node", nodeName, Keys::requireNodeName);
+        Names.requireNode("--node", nodeName, ExitCode.USAGE);
         SharedDevice.requireName(device, ExitCode.USAGE);
         if (noFencer && !fencer.equals("auto") && !fencer.equals("none")) {
             throw new Refusal(ExitCode.USAGE, "--no-fencer and --fencer " + fencer + ": give one of them");
@@ -118,32 +117,15 @@ public final class MountCommand implements Callable<Integer> {
         Transport wanted = Arrays.stream(Transport.values()).filter(t -> t.name().toLowerCase(Locale.ROOT).equals(transport)).findFirst()
                 .orElseThrow(() -> new Refusal(ExitCode.USAGE, "--transport '" + transport + "' is none of auto, dev, uring"));
         Path log = logFile != null ? UserPath.of(logFile) : background ? Path.of("/var/log/etcfs", name + "-" + nodeName + ".log") : null;
-        return new Options(name, UserPath.of(directory), etcd.connection(), UserPath.ofDevice(device), choice, nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
+        return new Options(name, UserPath.of(directory), etcd.connection(ExitCode.USAGE), UserPath.ofDevice(device), choice, nodeName, MountWords.flags(words), wanted, pidFile == null ? null : UserPath.of(pidFile),
                 log, level, cacheBytes(cacheSize), hangLimitS, background);
     }
 
-    private static long cacheBytes(String size) throws Refusal {
-        if (size == null) {
-            return 0;
+    private static long cacheBytes(Long size) throws Refusal {
+        if (size != null && (size < MIN_CACHE_BYTES || size > MAX_CACHE_BYTES)) {
+            throw new Refusal(ExitCode.USAGE, "--cache-size " + Size.text(size) + " is not usable: from " + Size.text(MIN_CACHE_BYTES) + " to " + Size.text(MAX_CACHE_BYTES));
         }
-        Matcher m = SIZE.matcher(size);
-        long bytes = !m.matches() ? 0 : Long.parseLong(m.group(1)) << (m.group(2).isEmpty() ? 0 : 10 * (1 + "KMG".indexOf(m.group(2).toUpperCase(Locale.ROOT))));
-        if (bytes < MIN_CACHE_BYTES || bytes > MAX_CACHE_BYTES) {
-            throw new Refusal(ExitCode.USAGE, "--cache-size '" + size + "' is not a size from 16M to 64G");
-        }
-        return bytes;
-    }
-
-    private interface Requirement {
-        String require(String name);
-    }
-
-    private static void requireName(String what, String name, Requirement requirement) throws Refusal {
-        try {
-            requirement.require(name);
-        } catch (IllegalArgumentException e) {
-            throw new Refusal(ExitCode.USAGE, what + " '" + name + "' is not usable: 1 to 63 letters, digits, '.', '_' or '-', the first a letter or digit");
-        }
+        return size == null ? 0 : size;
     }
 
     private static String hostName() throws Refusal {

@@ -30,8 +30,9 @@ import picocli.CommandLine.Spec;
  * codes are those of umount(8).
  */
 @Command(name = "umount", description = "Unmount a filesystem and wait until its node has left.", mixinStandardHelpOptions = true, versionProvider = Version.class,
-        exitCodeOnInvalidInput = ExitCode.USAGE, exitCodeOnExecutionException = ExitCode.SYSTEM, exitCodeListHeading = "Exit codes, as of umount(8):%n",
-        exitCodeList = {"0:unmounted, and the node has left", "1:usage", "2:unmounted, but the node has not left yet", "32:not unmounted, as when changes can't be published"})
+        exitCodeOnInvalidInput = ExitCode.USAGE, exitCodeOnExecutionException = ExitCode.INTERNAL, exitCodeListHeading = "Exit codes, as of umount(8):%n",
+        exitCodeList = {"0:unmounted, and the node has left", "1:usage, or not permitted", "2:unmounted, but the node has not left, or not in order: it counts as vanished until it is mounted again or declared dead",
+            "4:a fault in this program", "32:not unmounted, as when the mount is busy or changes can't be published"})
 public final class UmountCommand implements Callable<Integer> {
     private static final Duration CONTROL_TIMEOUT = Duration.ofSeconds(5);
     private static final Duration SYNC_TIMEOUT = Duration.ofSeconds(60);
@@ -53,13 +54,54 @@ public final class UmountCommand implements Callable<Integer> {
         Optional<ControlClient.Mounted> daemon = ControlClient.daemons(run.path(), CONTROL_TIMEOUT, silent::add).stream()
                 .filter(candidate -> candidate.directory().equals(path)).findFirst();
         if (daemon.isPresent()) {
-            sync(path, daemon.get());
-        } else {
-            requireNone(mount, run, silent);
+            return unmount(path, daemon.get());
         }
+        requireNone(mount, run, silent);
         unmount(path);
-        Optional<ProcessHandle> process = daemon.map(ControlClient.Mounted::pid).flatMap(ProcessHandle::of);
-        return process.isEmpty() || ended(process.get()) ? ExitCode.OK : ExitCode.SYSTEM;
+        say("unmounted " + path + ", which no daemon of this host served: if it was killed or stopped itself, its node counts as vanished until it is mounted again or declared dead");
+        return ExitCode.SYSTEM;
+    }
+
+    private int unmount(Path path, ControlClient.Mounted daemon) throws Refusal {
+        // Asked before anything else: once the mount has ended the daemon may take no more questions.
+        try (ControlClient.Question left = askHowItLeaves(path, daemon)) {
+            sync(path, daemon);
+            unmount(path);
+            Optional<ProcessHandle> process = ProcessHandle.of(daemon.pid());
+            if (process.isPresent() && !ended(process.get())) {
+                say("unmounted, but the daemon (process " + daemon.pid() + ") has not left after " + LEAVE_LIMIT.toSeconds() + " s: see its log");
+                return ExitCode.SYSTEM;
+            }
+            if (!leftInOrder(left)) {
+                say("unmounted, but node '" + daemon.node() + "' did not leave in order, its log says why: it counts as vanished, and keeps what it owned, until it is mounted again or declared dead");
+                return ExitCode.SYSTEM;
+            }
+            return ExitCode.OK;
+        }
+    }
+
+    private static ControlClient.Question askHowItLeaves(Path path, ControlClient.Mounted daemon) throws Refusal {
+        try {
+            return ControlClient.begin(daemon.socket(), "left");
+        } catch (ControlException e) {
+            throw new Refusal(ExitCode.MOUNT_FAILED, path + " stays mounted: " + e.getMessage());
+        }
+    }
+
+    /** The daemon has ended. One of an earlier version does not know the question: nothing is known against it. */
+    private static boolean leftInOrder(ControlClient.Question left) {
+        try {
+            return left.answer(CONTROL_TIMEOUT).equals("clean");
+        } catch (ControlException.Gone e) {
+            return false;
+        } catch (ControlException e) {
+            return true;
+        }
+    }
+
+    private void say(String message) {
+        spec.commandLine().getErr().println(spec.qualifiedName() + ": " + message);
+        spec.commandLine().getErr().flush();
     }
 
     private static MountInfo mountedAt(Path given) throws Refusal {
@@ -105,16 +147,15 @@ public final class UmountCommand implements Callable<Integer> {
             throw new Refusal(ExitCode.USAGE, path + ": must be root to unmount");
         }
         if (result < 0) {
-            throw new Refusal(ExitCode.SYSTEM, path + ": " + new LinuxException(-result, "umount").getMessage());
+            throw new Refusal(ExitCode.MOUNT_FAILED, path + ": " + new LinuxException(-result, "umount").getMessage());
         }
     }
 
     /** Looks by itself: the JDK looks less and less often at a process that is no child, and sees its end up to 2 s late. */
-    private boolean ended(ProcessHandle process) {
+    private static boolean ended(ProcessHandle process) {
         long until = System.nanoTime() + LEAVE_LIMIT.toNanos();
         while (process.isAlive()) {
             if (System.nanoTime() >= until) {
-                spec.commandLine().getErr().println("etcfs umount: unmounted, but the daemon (process " + process.pid() + ") has not left after " + LEAVE_LIMIT.toSeconds() + " s: see its log");
                 return false;
             }
             try {

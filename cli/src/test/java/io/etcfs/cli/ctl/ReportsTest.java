@@ -86,7 +86,11 @@ class ReportsTest {
                 + "\"arenas\":{\"total\":6,\"owned\":2,\"free_pool\":1,\"unclaimed\":3},"
                 + "\"nodes\":[{\"node\":\"n1\",\"arenas\":1,\"total_bytes\":16773120,\"used_bytes\":12677120,\"free_bytes\":4096000},"
                 + "{\"node\":\"n2\",\"arenas\":1,\"total_bytes\":16777216,\"used_bytes\":0,\"free_bytes\":16777216}]}}", Ctl.json(report));
-        assertTrue(Tables.status(report).startsWith("health      healthy\n"));
+        assertTrue(Tables.status(report, false).startsWith("health      healthy\n"));
+        assertEquals(1, Tables.status(report, false).lines().filter(l -> l.contains(" up ") || l.contains("departed")).count());
+        assertTrue(Tables.status(report, false).endsWith("(1 node has left in order: --all lists it)\n"), Tables.status(report, false));
+        assertTrue(Tables.status(report, true).contains("n2    departed  -"), Tables.status(report, true));
+        assertTrue(!Tables.status(report, true).contains("--all"));
     }
 
     @Test
@@ -121,7 +125,7 @@ class ReportsTest {
         assertEquals(1, report.health().exitCode());
         assertEquals(1, report.problems().size(), report.problems().toString());
         assertTrue(report.problems().getFirst().contains(expected), report.problems().getFirst());
-        assertTrue(Tables.status(report).contains(report.problems().getFirst()));
+        assertTrue(Tables.status(report, false).contains(report.problems().getFirst()));
     }
 
     @Test

@@ -103,6 +103,20 @@ class LauncherTest {
         assertFalse(training.contains("-XX:AOTCache="), training);
     }
 
+    /** What can't even be started is not told apart from what it does otherwise: each command says so by its own code of a failure. */
+    @Test
+    void withoutJavaTheCodeIsTheCommandsOwn() throws Exception {
+        Map<String, String> none = Map.of("ETCFS_JAVA", "/none");
+        String[][] expected = {{"32", "etcfs", "mount", "a", "/mnt"}, {"32", "etcfs", "umount", "/mnt"}, {"1", "etcfs", "mkfs", "/dev/x"}, {"3", "etcfsctl", "--name", "a", "status"},
+            {"8", "etcfsctl", "fsck"}, {"1", "etcfsctl", "df"}};
+        for (String[] words : expected) {
+            String[] command = Stream.concat(Stream.of(home.resolve("bin/" + words[1]).toString()), Stream.of(words).skip(2)).toArray(String[]::new);
+            Result result = run(none, command);
+            assertEquals(Integer.parseInt(words[0]), result.code, String.join(" ", words));
+            assertTrue(result.err.contains("ETCFS_JAVA=/none is not a program"), result.err);
+        }
+    }
+
     /** Of another Java, of other jars, damaged: the program works, and says nothing of it. */
     @Test
     void cacheThatDoesNotFitIsPassedOverInSilence() throws Exception {

@@ -215,8 +215,10 @@ public final class ClusterNode implements Operations {
     /**
      * A clean departure, after the kernel was unmounted: everything is published, every token and arena given back, the departure recorded. If the time
      * does not suffice the node goes like one that crashed, and its session and membership end by themselves.
+     *
+     * @return whether it was clean: if not, the node counts as vanished
      */
-    public void leave(long timeoutNs) {
+    public boolean leave(long timeoutNs) {
         long until = node.monitor().nowNs() + timeoutNs;
         boolean published = false;
         fences.stop();
@@ -238,7 +240,9 @@ public final class ClusterNode implements Operations {
         if (!published || !node.pipeline().awaitDeviceQuiet(closeUntil) || !node.session().end(closeUntil) || !node.space().releaseArenas(closeUntil) || !node.session().depart(closeUntil)) {
             LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
             node.session().abandon();
+            return false;
         }
+        return true;
     }
 
     /** What was removed while it was open is freed before the tokens go: nobody else would see to it until this node is back. */

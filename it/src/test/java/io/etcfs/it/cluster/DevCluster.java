@@ -140,6 +140,11 @@ public final class DevCluster implements AutoCloseable {
         return broken;
     }
 
+    /** Tries to end the cluster, as {@link #close} does. */
+    Result tryDown(String... arguments) {
+        return tryDev(DOWN_LIMIT, Stream.concat(Stream.of("down"), Stream.of(arguments)).toArray(String[]::new));
+    }
+
     // ---- faults from outside
 
     /** Stops a daemon (SIGSTOP) until {@link #resume}. */
@@ -398,7 +403,7 @@ public final class DevCluster implements AutoCloseable {
     }
 
     private static void down(Path root, Path state, boolean broken) {
-        // A test may have left daemons stopped and mounts inside the mounts.
+        // A test may have left daemons stopped, and mounts inside the mounts or beside them.
         for (String pidFile : List.of("nodes/n1/pid", "nodes/n2/pid", "nodes/n3/pid", "etcd/e1/pid")) {
             String pid = readString(state.resolve(pidFile)).strip();
             if (!pid.isEmpty() && readString(Path.of("/proc", pid, "cmdline")).contains(state.toString())) {
@@ -408,7 +413,7 @@ public final class DevCluster implements AutoCloseable {
         List<String> inner = new ArrayList<>();
         for (String line : readString(Path.of("/proc/self/mountinfo")).split("\n")) {
             String[] field = line.split(" ");
-            if (field.length > 5 && Path.of(field[4]).startsWith(state.resolve("mnt")) && Path.of(field[4]).getNameCount() > state.getNameCount() + 2) {
+            if (field.length > 5 && Path.of(field[4]).startsWith(state) && !state.resolve("mnt").equals(Path.of(field[4]).getParent())) {
                 inner.add(field[4]);
             }
         }

@@ -258,6 +258,11 @@ final class Storm implements AutoCloseable {
                 if (result.code() == 0) {
                     break;
                 }
+                if (result.error().contains("did not leave in order")) {
+                    say("n" + node + " did not leave in order");
+                    mount(node);
+                    return;
+                }
                 // The others' workers look in from time to time.
                 Thread.sleep(200);
             }

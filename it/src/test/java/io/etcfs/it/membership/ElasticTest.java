@@ -1,6 +1,7 @@
 package io.etcfs.it.membership;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.it.cluster.Crew;
 import io.etcfs.it.cluster.DevCluster;
@@ -172,6 +173,7 @@ class ElasticTest {
             DevCluster.Result result = leave.get();
             boolean left = cluster.count("departed:n3") == 1;
             System.out.println("killed " + delayMs + " ms after it was unmounted: " + (left ? "it had left" : "it had not left") + ", umount ended with " + result.code());
+            assertTrue(left || result.code() != 0, "umount has seen what was not");
             if (!left) {
                 cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n3") == 1);
             }

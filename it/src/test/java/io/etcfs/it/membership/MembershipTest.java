@@ -85,6 +85,57 @@ class MembershipTest {
     }
 
     @Test
+    void umountSaysWhoDidNotLeaveInOrder(DevCluster cluster) throws Exception {
+        run(cluster, 2, FILL, "oddl");
+        Ended unclean;
+        cluster.pauseEtcd();
+        try {
+            unclean = umount(cluster, 2);
+        } finally {
+            cluster.resumeEtcd();
+        }
+        assertEquals(2, unclean.code(), unclean.toString());
+        assertTrue(unclean.error().contains("node 'n2' did not leave in order"), unclean.toString());
+        assertEquals(0, cluster.count("departed:n2"));
+        cluster.remount(2);
+        cluster.kill(2);
+        Ended killed = umount(cluster, 2);
+        assertEquals(2, killed.code(), killed.toString());
+        assertTrue(killed.error().contains("no daemon of this host served"), killed.toString());
+        cluster.remount(2);
+        assertEquals(new Ended(0, ""), umount(cluster, 2));
+        assertEquals(1, cluster.count("departed:n2"));
+        cluster.remount(2);
+        run(cluster, 2, CHECK, "oddl");
+        assertSound(cluster);
+    }
+
+    private record Ended(int code, String error) {}
+
+    /** {@code etcfs umount} itself. */
+    private static Ended umount(DevCluster cluster, int node) throws Exception {
+        Process process = new ProcessBuilder(cluster.root().resolve("cli/target/dist/bin/etcfs").toString(), "umount", cluster.mount(node).toString()).redirectErrorStream(true).start();
+        String said = new String(process.getInputStream().readAllBytes());
+        return new Ended(process.waitFor(), said);
+    }
+
+    /** What a mount makes before it is refused goes again; what another one holds does not. */
+    @Test
+    void aRefusedMountLeavesNoFiles(DevCluster cluster) throws Exception {
+        String name = cluster.prefix().split("/")[1];
+        Path lock = Path.of("/run/etcfs", name + "-refused.lock");
+        Path log = cluster.scratch().resolve("refused.log");
+        for (String[] wrong : new String[][] {{"refused", "/dev/none"}, {"n1", "/dev/none"}, {"refused", "/dev/null"}}) {
+            Process process = new ProcessBuilder(cluster.root().resolve("cli/target/dist/bin/etcfs").toString(), "mount", name, cluster.scratch().toString(), "--device", wrong[1], "--node", wrong[0],
+                    "--no-fencer", "--etcd", cluster.etcdEndpoint(), "--log-file", log.toString()).redirectErrorStream(true).start();
+            String said = new String(process.getInputStream().readAllBytes());
+            assertEquals(32, process.waitFor(), said);
+            assertTrue(!Files.exists(log) && !Files.exists(lock), said);
+            assertTrue(Files.exists(Path.of("/run/etcfs", name + "-n1.lock")));
+        }
+    }
+
+    @Test
     void whoIsKilledIsToBeFencedUntilItIsBack(DevCluster cluster) throws Exception {
         run(cluster, 2, FILL, "kept");
         cluster.kill(2);

@@ -11,6 +11,7 @@ public final class ErrorNumbers {
     public static final int EAGAIN = 11;
     public static final int ENOMEM = 12;
     public static final int EBUSY = 16;
+    public static final int EEXIST = 17;
     public static final int ENODEV = 19;
     public static final int EINVAL = 22;
     public static final int ENOTTY = 25;

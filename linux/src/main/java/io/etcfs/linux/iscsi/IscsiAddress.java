@@ -15,9 +15,9 @@ public record IscsiAddress(String portal, String target, int lun) {
     private static final String DEFAULT_PORT = ":3260";
     private static final Pattern FORM = Pattern.compile("iscsi://((?:\\[[0-9a-fA-F:.]+]|[A-Za-z0-9.-]+)(:[0-9]{1,5})?)/((?:iqn|eui|naa)\\.[A-Za-z0-9.:_-]{1,220})/([0-9]{1,3})");
 
-    /** Whether somebody meant to write one. */
+    /** Whether somebody meant to write one, be it in the wrong way. */
     public static boolean isMeant(String device) {
-        return device.startsWith(SCHEME);
+        return device.regionMatches(true, 0, SCHEME, 0, SCHEME.indexOf('/'));
     }
 
     public static Optional<IscsiAddress> parse(String device) {

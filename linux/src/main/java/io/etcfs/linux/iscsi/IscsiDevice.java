@@ -86,8 +86,8 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
         return device;
     }
 
-    /** An iSCSI name has lower-case letters, digits, '-' and '.' only: the number tells apart what looks the same then. */
-    static String initiatorName(String name) {
+    /** The name of the initiator by which {@code name} logs in. An iSCSI name has lower-case letters, digits, '-' and '.' only: the number tells apart what looks the same then. */
+    public static String initiatorName(String name) {
         return "iqn.2025-01.io.etcfs:" + name.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9.-]", "-") + String.format("-%08x", number(name));
     }
 

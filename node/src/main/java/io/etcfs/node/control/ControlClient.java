@@ -30,8 +30,31 @@ public final class ControlClient {
      * @throws ControlException no daemon listens there, it did not answer in time, or it answered with an error
      */
     public static String ask(Path socket, String request, Duration timeout) throws ControlException {
-        try (SocketChannel connection = SocketChannel.open(UnixDomainSocketAddress.of(socket))) {
-            CompletableFuture<String> answer = new CompletableFuture<>();
+        try (Question question = begin(socket, request)) {
+            return question.answer(timeout);
+        }
+    }
+
+    /** Sends one request. The daemon takes it before any that is sent later. */
+    public static Question begin(Path socket, String request) throws ControlException {
+        try {
+            return new Question(socket, request, SocketChannel.open(UnixDomainSocketAddress.of(socket)));
+        } catch (IOException e) {
+            throw new ControlException("cannot ask the daemon at " + socket + ": " + e.getMessage());
+        }
+    }
+
+    /** A request that was sent. */
+    public static final class Question implements AutoCloseable {
+        private final Path socket;
+        private final String request;
+        private final SocketChannel connection;
+        private final CompletableFuture<String> answer = new CompletableFuture<>();
+
+        private Question(Path socket, String request, SocketChannel connection) {
+            this.socket = socket;
+            this.request = request;
+            this.connection = connection;
             Thread.ofVirtual().start(() -> {
                 try {
                     Lines.write(connection, request);
@@ -40,18 +63,33 @@ public final class ControlClient {
                     answer.completeExceptionally(e);
                 }
             });
-            String line = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
-            if (line.startsWith("ok")) {
-                return line.substring(2).strip();
+        }
+
+        /** @throws ControlException the daemon did not answer in time, or at all, or with an error */
+        public String answer(Duration timeout) throws ControlException {
+            try {
+                String line = answer.get(timeout.toMillis(), TimeUnit.MILLISECONDS);
+                if (line.startsWith("ok")) {
+                    return line.substring(2).strip();
+                }
+                throw new ControlException(line.startsWith("error ") ? line.substring(6) : "the daemon at " + socket + " answered: " + line);
+            } catch (TimeoutException e) {
+                throw new ControlException.Silent("the daemon at " + socket + " did not answer '" + request + "' within " + timeout.toMillis() + " ms");
+            } catch (ExecutionException e) {
+                throw new ControlException.Gone("cannot ask the daemon at " + socket + ": " + e.getCause().getMessage());
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                throw new ControlException("interrupted");
             }
-            throw new ControlException(line.startsWith("error ") ? line.substring(6) : "the daemon at " + socket + " answered: " + line);
-        } catch (TimeoutException e) {
-            throw new ControlException.Silent("the daemon at " + socket + " did not answer '" + request + "' within " + timeout.toMillis() + " ms");
-        } catch (IOException | ExecutionException e) {
-            throw new ControlException("cannot ask the daemon at " + socket + ": " + e.getMessage());
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            throw new ControlException("interrupted");
+        }
+
+        @Override
+        public void close() {
+            try {
+                connection.close();
+            } catch (IOException e) {
+                // Nothing more is wanted of it.
+            }
         }
     }
 

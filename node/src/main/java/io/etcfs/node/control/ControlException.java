@@ -9,6 +9,13 @@ public class ControlException extends Exception {
         }
     }
 
+    /** The daemon ended, or closed the connection, before it had answered. */
+    public static final class Gone extends ControlException {
+        public Gone(String message) {
+            super(message);
+        }
+    }
+
     public ControlException(String message) {
         super(message);
     }

@@ -11,6 +11,9 @@ import java.nio.channels.SocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.time.Duration;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Serves the control socket. One request for each connection: a line {@code COMMAND [ARGUMENT]}, answered by a line {@code ok [TEXT]} or
@@ -22,6 +25,7 @@ import java.nio.file.attribute.PosixFilePermissions;
  * <tr><td>{@code mount}</td><td>what is mounted where, as {@code KEY=VALUE} separated by tabs</td></tr>
  * <tr><td>{@code sync [MS]}</td><td>pushes the pipeline and answers when all that was acknowledged before is published</td></tr>
  * <tr><td>{@code log-level LEVEL}</td><td>changes the log level</td></tr>
+ * <tr><td>{@code left}</td><td>answers when the node has left, after the mount has ended: {@code clean}, or {@code unclean} if it counts as vanished</td></tr>
  * <tr><td>{@code stop}</td><td>as SIGTERM; answers at once</td></tr>
  * </table>
  */
@@ -41,6 +45,8 @@ public final class ControlServer implements AutoCloseable {
     private final Path path;
     private final ServerSocketChannel listening;
     private final Handler handler;
+    /** One for each connection that was accepted. */
+    private final Set<Thread> requests = ConcurrentHashMap.newKeySet();
 
     private ControlServer(Path path, ServerSocketChannel listening, Handler handler) {
         this.path = path;
@@ -71,7 +77,12 @@ public final class ControlServer implements AutoCloseable {
         while (true) {
             try {
                 SocketChannel connection = listening.accept();
-                Thread.ofVirtual().name("control-request").start(() -> serve(connection));
+                Thread request = Thread.ofVirtual().name("control-request").unstarted(() -> {
+                    serve(connection);
+                    requests.remove(Thread.currentThread());
+                });
+                requests.add(request);
+                request.start();
             } catch (ClosedChannelException e) {
                 return;
             } catch (IOException e) {
@@ -102,7 +113,17 @@ public final class ControlServer implements AutoCloseable {
         }
     }
 
-    /** Stops accepting and removes the socket. */
+    /** Waits until what was accepted is answered. For who is about to end. */
+    public void awaitAnswers(Duration limit) throws InterruptedException {
+        long until = System.nanoTime() + limit.toNanos();
+        for (Thread request : requests) {
+            if (!request.join(Duration.ofNanos(Math.max(1, until - System.nanoTime())))) {
+                return;
+            }
+        }
+    }
+
+    /** Stops accepting and removes the socket. What was accepted goes on. */
     @Override
     public void close() {
         try {

@@ -48,6 +48,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.SplittableRandom;
 import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
@@ -59,7 +60,7 @@ import sun.misc.Signal;
  * <p>Order of the start: what is local and cheap is checked first; the lock file is taken before the device is opened; the mount comes last.
  * Whatever fails, what was done before is taken back in the opposite order, and the user gets one line.
  *
- * <p>Ends: by {@code umount}, SIGTERM or SIGINT, with a clean leave and code 0 (2 if something could not be published any more); or, when the node learns that it lost its fence or its journal, by cutting
+ * <p>Ends: by {@code umount}, SIGTERM or SIGINT, with a clean leave and code 0 (2 if something could not be published any more, or the node could not leave in order); or, when the node learns that it lost its fence or its journal, by cutting
  * off the kernel and stopping at once with code 77. SIGHUP opens the log file again and reads the log level from /etc/etcfs/log-level.
  */
 public final class Daemon {
@@ -74,6 +75,7 @@ public final class Daemon {
     private static final long BUSY_WAIT_NS = 10 * SECOND_NS;
     private static final long BUSY_RETRY_NS = SECOND_NS / 5;
     private static final long DETACHED_WAIT_S = 5;
+    private static final Duration ANSWER_LIMIT = Duration.ofSeconds(1);
     private static final Duration ABORT_LIMIT = Duration.ofSeconds(5);
     private static final int MAX_TXN_OPS = 128;
     private static final long BASE_HEAP_BYTES = 256L << 20;
@@ -86,10 +88,16 @@ public final class Daemon {
     private final RunDirectory runDirectory = RunDirectory.ofThisHost();
     private final AtomicInteger stopSignals = new AtomicInteger();
     private final Thread main = Thread.currentThread();
+    /** How the node left; never, if it stopped. */
+    private final CompletableFuture<Boolean> leftClean = new CompletableFuture<>();
     private volatile Log log;
     private volatile ClusterNode node;
     private volatile FuseSession session;
     private volatile Supervisor supervisor;
+    private volatile ControlServer control;
+    /** From here on the device may be written, and a lock on this node may say so. */
+    private volatile boolean began;
+    private volatile boolean published;
     private volatile boolean serving;
     private volatile boolean stopping;
 
@@ -106,10 +114,13 @@ public final class Daemon {
      */
     public static int run(Options options, String version, Consumer<Path> ready) throws Refusal {
         Daemon daemon = new Daemon(options, version);
-        try (Undo undo = new Undo()) {
-            daemon.start(undo);
-            ready.accept(daemon.session.mountPoint());
-            return daemon.serve();
+        try {
+            try (Undo undo = new Undo()) {
+                daemon.start(undo);
+                ready.accept(daemon.session.mountPoint());
+                daemon.serve();
+            }
+            return daemon.leftClean.getNow(false) ? ExitCode.OK : ExitCode.SYSTEM;
         } catch (InterruptedException e) {
             throw new Refusal(ExitCode.MOUNT_FAILED, "stopped by a signal before the filesystem was mounted");
         }
@@ -119,7 +130,12 @@ public final class Daemon {
         openLog();
         Path mountPoint = MountPoint.prepare(options.mountPoint());
         // Before the device: a login to a target ends the one of a daemon of this node that runs.
-        takeLock();
+        LockFile lock = takeLock();
+        undo.add("giving the lock back", () -> {
+            if (!began) {
+                lock.withdraw();
+            }
+        });
         SharedDevice shared = openDevice();
         BlockDevice device = shared.device();
         undo.add("closing the device", device::close);
@@ -128,12 +144,15 @@ public final class Daemon {
         undo.add("closing the connections to etcd", store::close);
         Super superblock = readSuper(store, label, device.sizeBytes());
         handleSignals();
+        began = true;
+        undo.add("telling how it left", this::tellHowItLeft);
         node = startNode(store, shared, superblock);
         undo.add("leaving", () -> {
             LOG.log(Level.INFO, "leaving filesystem=" + options.filesystem() + " node=" + options.node());
-            node.leave(LEAVE_TIMEOUT_NS);
+            leftClean.complete(node.leave(LEAVE_TIMEOUT_NS) && published);
         });
         openControl(undo);
+        openLogFile();
         mount(undo, mountPoint);
         supervise(undo);
         writePidFile(undo);
@@ -151,7 +170,28 @@ public final class Daemon {
             }
             log = Log.open(options.logFile(), options.logLevel());
         } catch (IOException e) {
-            throw refusal("cannot write the log file " + options.logFile() + " (" + e.getMessage() + "): name another --log-file");
+            throw unwritableLog(e);
+        }
+    }
+
+    /** Until now it is there only if something was logged. */
+    private void openLogFile() throws Refusal {
+        try {
+            log.reopen();
+        } catch (IOException e) {
+            throw unwritableLog(e);
+        }
+    }
+
+    private Refusal unwritableLog(IOException e) {
+        return refusal("cannot write the log file " + options.logFile() + " (" + e.getMessage() + "): name another --log-file");
+    }
+
+    /** To those who asked, and have to get it before the process ends. */
+    private void tellHowItLeft() throws InterruptedException {
+        leftClean.complete(false);
+        if (control != null) {
+            control.awaitAnswers(ANSWER_LIMIT);
         }
     }
 
@@ -203,10 +243,10 @@ public final class Daemon {
     }
 
     /**
-     * A daemon of this node that is just leaving is waited for; one that serves is not. The lock is never released: it goes with the process, when
-     * no device access is under way any more.
+     * A daemon of this node that is just leaving is waited for; one that serves is not. Once the node has begun to work the lock is never released: it goes with the process,
+     * when no device access is under way any more. One that was refused before that gives it back.
      */
-    private void takeLock() throws Refusal, InterruptedException {
+    private LockFile takeLock() throws Refusal, InterruptedException {
         Path path = runDirectory.lockFile(options.filesystem(), options.node());
         try {
             runDirectory.create();
@@ -214,7 +254,7 @@ public final class Daemon {
             if (lock.isEmpty() && !isServing()) {
                 lock = LockFile.acquire(path, clock, clock.nowNs() + LOCK_WAIT_NS);
             }
-            lock.orElseThrow(() -> refusal("node '" + options.node() + "' of filesystem '" + options.filesystem() + "' already runs on this host (" + path
+            return lock.orElseThrow(() -> refusal("node '" + options.node() + "' of filesystem '" + options.filesystem() + "' already runs on this host (" + path
                     + " is locked): umount it, or give this one another --node"));
         } catch (IOException e) {
             throw refusal("cannot lock " + path + ": " + e.getMessage());
@@ -279,7 +319,7 @@ public final class Daemon {
     private void openControl(Undo undo) throws Refusal {
         Path path = runDirectory.socket(options.filesystem(), options.node());
         try {
-            ControlServer control = ControlServer.open(path, this::control);
+            control = ControlServer.open(path, this::control);
             undo.add("closing the control socket", control::close);
         } catch (IOException e) {
             throw refusal("cannot open the control socket " + path + ": " + e.getMessage());
@@ -338,7 +378,7 @@ public final class Daemon {
         }
     }
 
-    private int serve() throws InterruptedException {
+    private void serve() throws InterruptedException {
         FuseSession.Ending ending = session.awaitUnmounted();
         while (stopping) {
             // The process is halted, with the mount in its place.
@@ -354,10 +394,9 @@ public final class Daemon {
         LOG.log(Level.INFO, "mount ended how=" + ending.name().toLowerCase(Locale.ROOT));
         try {
             node.sync(LEAVE_TIMEOUT_NS);
-            return ExitCode.OK;
+            published = true;
         } catch (FsException e) {
             LOG.log(Level.ERROR, "changes of the last moments are lost: they could not be published errno=" + e.errno());
-            return ExitCode.SYSTEM;
         }
     }
 
@@ -367,6 +406,7 @@ public final class Daemon {
                     + "\tpid=" + ProcessHandle.current().pid() + "\tstate=" + (serving ? "serving" : "changing");
             case "status" -> Json.of(status());
             case "sync" -> sync(argument);
+            case "left" -> leftClean.join() ? "clean" : "unclean";
             case "log-level" -> setLevel(argument);
             case "stop" -> {
                 Thread.ofVirtual().name("stop").start(this::unmountForSignal);

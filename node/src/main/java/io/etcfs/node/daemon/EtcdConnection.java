@@ -31,12 +31,7 @@ public record EtcdConnection(EtcdOptions options, boolean allowOld) {
         }
     }
 
-    /** For a command that asks a few things and ends. */
-    public MetadataStore open() throws Refusal {
-        return open(1);
-    }
-
-    /** The same, with another exit code of the refusal. */
+    /** The same, for a command that asks a few things and ends. */
     public MetadataStore open(int exitCode) throws Refusal {
         return open(new BootClock(), (name, body) -> Thread.ofVirtual().name(name).start(body), exitCode);
     }

@@ -32,7 +32,7 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
     }
 
     private static IscsiAddress address(String name, int exitCode) throws Refusal {
-        return IscsiAddress.parse(name).orElseThrow(() -> new Refusal(exitCode, "device '" + name + "' is not usable: iscsi://ADDRESS[:PORT]/TARGET/LUN, as in iscsi://10.0.0.7/iqn.2025-01.org.example:disk/1"));
+        return IscsiAddress.parse(name).orElseThrow(() -> new Refusal(exitCode, "device '" + name + "' is not usable: the form is iscsi://ADDRESS[:PORT]/TARGET/LUN, as in iscsi://10.0.0.7/iqn.2025-01.org.example:disk/1"));
     }
 
     /**
@@ -61,8 +61,17 @@ public record SharedDevice(BlockDevice device, Fencer fencer) {
             endEarlier(device);
             return new SharedDevice(device, Fencer.none());
         } catch (DeviceException e) {
-            throw new Refusal(exitCode, "cannot open the device (" + e.getMessage() + "): check that the target is there and lets this host in");
+            throw new Refusal(exitCode, unopened(address, opener, e));
         }
+    }
+
+    /** libiscsi says what it was doing, which is not always what is wrong. */
+    private static String unopened(IscsiAddress address, String opener, DeviceException e) {
+        if (e.errno() != ErrorNumbers.ENOTCONN) {
+            return "cannot open the device (" + e.getMessage() + ")";
+        }
+        return "cannot open " + address + ": " + Portal.trouble(address.portal()).orElseGet(() -> address.portal() + " answers, but does not let this host in, or not to unit " + address.lun() + " ("
+                + e.getMessage().substring(e.getMessage().indexOf(": ") + 2).strip() + "): check the target's name, the unit's number, and that the target admits initiator " + IscsiDevice.initiatorName(opener));
     }
 
     /**

@@ -5,8 +5,10 @@ public final class ExitCode {
     public static final int OK = 0;
     /** Wrong usage, as mount(8) has it. */
     public static final int USAGE = 1;
-    /** A system call failed. */
+    /** It was done, but not all of it as it should be. */
     public static final int SYSTEM = 2;
+    /** A fault in the program itself. */
+    public static final int INTERNAL = 4;
     /** The mount or umount failed. */
     public static final int MOUNT_FAILED = 32;
     /** The node lost its fence or its journal and has stopped. */

@@ -31,23 +31,37 @@ public final class Log {
     }
 
     /**
-     * Sends all logging of this process to {@code file}, or to standard error if it is null.
+     * Sends all logging of this process to {@code file}, or to standard error if it is null. The file is made with the first line, or by {@link #reopen}: who logs nothing leaves none.
      *
-     * @throws IOException the file can't be opened
+     * @throws IOException the file could not be written, as far as can be seen without making it
      */
     public static Log open(Path file, Level level) throws IOException {
         boolean forJournal = file == null && System.getenv("JOURNAL_STREAM") != null;
-        Log log = new Log(file, new Writer(new LineFormatter(forJournal)));
-        log.reopen();
+        if (file != null) {
+            requireWritable(file);
+        }
+        Log log = new Log(file, new Writer(new LineFormatter(forJournal), file));
         LogManager.getLogManager().reset();
         log.root.addHandler(log.writer);
         log.setLevel(level);
         return log;
     }
 
-    /** Opens the file again, after logrotate(8) has moved it. */
+    private static void requireWritable(Path file) throws IOException {
+        boolean there = Files.exists(file);
+        Path asked = there ? file : file.toAbsolutePath().getParent();
+        if (Files.isDirectory(file) || !Files.isWritable(asked)) {
+            throw new IOException(Files.isDirectory(file) ? "it is a directory" : !Files.exists(asked) ? "there is no directory " + asked : asked + " is not writable");
+        }
+    }
+
+    /** Opens the file, or opens it again, after logrotate(8) has moved it. */
     public void reopen() throws IOException {
-        writer.replace(file == null ? System.err : Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND));
+        writer.replace(open(file));
+    }
+
+    private static OutputStream open(Path file) throws IOException {
+        return file == null ? System.err : Files.newOutputStream(file, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
     }
 
     /** Libraries are never more talkative than warnings: their finer levels print every frame. */
@@ -70,9 +84,11 @@ public final class Log {
 
     private static final class Writer extends Handler {
         private final ReentrantLock lock = new ReentrantLock();
+        private final Path file;
         private OutputStream out;
 
-        Writer(LineFormatter formatter) {
+        Writer(LineFormatter formatter, Path file) {
+            this.file = file;
             setFormatter(formatter);
             setLevel(Level.ALL);
         }
@@ -99,6 +115,9 @@ public final class Log {
             byte[] line = getFormatter().format(record).getBytes(StandardCharsets.UTF_8);
             lock.lock();
             try {
+                if (out == null) {
+                    out = open(file);
+                }
                 out.write(line);
                 out.flush();
             } catch (IOException e) {

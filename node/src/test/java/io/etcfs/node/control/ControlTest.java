@@ -5,7 +5,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.net.StandardProtocolFamily;
 import java.net.UnixDomainSocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -13,6 +15,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -69,6 +72,33 @@ class ControlTest {
             assertTrue(assertThrows(ControlException.class, () -> ControlClient.ask(socket, "sync", Duration.ofMillis(50))).getMessage().contains("did not answer"));
         } finally {
             never.countDown();
+        }
+    }
+
+    /** As umount asks how a node leaves: first, and gets the answer when the socket is gone. */
+    @Test
+    void whatWasAskedBeforeTheEndIsAnsweredAfterIt() throws Exception {
+        Path socket = directory.resolve("s.sock");
+        CompletableFuture<String> end = new CompletableFuture<>();
+        ControlServer server = ControlServer.open(socket, (command, argument) -> command.equals("left") ? end.join() : "");
+        try (ControlClient.Question question = ControlClient.begin(socket, "left")) {
+            ControlClient.ask(socket, "sync", PATIENCE);
+            server.close();
+            end.complete("clean");
+            server.awaitAnswers(PATIENCE);
+            assertEquals("clean", question.answer(PATIENCE));
+        }
+    }
+
+    @Test
+    void whoEndsWithoutAnAnswerIsGone() throws Exception {
+        Path socket = directory.resolve("s.sock");
+        try (ServerSocketChannel listening = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+            listening.bind(UnixDomainSocketAddress.of(socket));
+            try (ControlClient.Question question = ControlClient.begin(socket, "left")) {
+                listening.accept().close();
+                assertThrows(ControlException.Gone.class, () -> question.answer(PATIENCE));
+            }
         }
     }
 
