@@ -6,6 +6,7 @@ import io.etcfs.linux.call.LinuxException;
 import io.etcfs.linux.call.MountCalls;
 import io.etcfs.linux.mount.MountInfo;
 import io.etcfs.linux.mount.Mounts;
+import io.etcfs.linux.process.ProcessStatus;
 import io.etcfs.node.control.ControlClient;
 import io.etcfs.node.control.ControlException;
 import io.etcfs.node.host.ExitCode;
@@ -151,10 +152,10 @@ public final class UmountCommand implements Callable<Integer> {
         }
     }
 
-    /** Looks by itself: the JDK looks less and less often at a process that is no child, and sees its end up to 2 s late. */
+    /** Looks by itself: the JDK looks less and less often at a process that is no child, sees its end up to 2 s late, and takes one for alive that init has not waited for yet. */
     private static boolean ended(ProcessHandle process) {
         long until = System.nanoTime() + LEAVE_LIMIT.toNanos();
-        while (process.isAlive()) {
+        while (!ProcessStatus.hasEnded(process.pid())) {
             if (System.nanoTime() >= until) {
                 return false;
             }

@@ -30,6 +30,27 @@ public final class ProcessStatus {
         }
     }
 
+    /** Whether the process is gone, with all its threads: to be waited for by its parent at most, which init can be slow to do. */
+    public static boolean hasEnded(long pid) {
+        Path directory = Path.of("/proc", Long.toString(pid));
+        try {
+            return hasEnded(Files.readAllLines(directory.resolve("status"), StandardCharsets.ISO_8859_1));
+        } catch (IOException e) {
+            return !Files.exists(directory);
+        }
+    }
+
+    static boolean hasEnded(List<String> status) {
+        boolean dead = false;
+        boolean alone = false;
+        for (String line : status) {
+            dead |= line.startsWith("State:") && (line.substring(6).strip().startsWith("Z") || line.substring(6).strip().startsWith("X"));
+            // Its first thread may have ended before others.
+            alone |= line.startsWith("Threads:") && line.substring(8).strip().equals("1");
+        }
+        return dead && alone;
+    }
+
     /**
      * Whether a signal is pending that the thread will take: one of its own that it does not block, or, if it is the only thread, one of its process. False if it
      * is gone.

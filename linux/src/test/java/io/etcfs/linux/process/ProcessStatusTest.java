@@ -52,6 +52,17 @@ class ProcessStatusTest {
     }
 
     @Test
+    void whoIsOnlyToBeWaitedForHasEnded() throws Exception {
+        assertFalse(ProcessStatus.hasEnded(ProcessHandle.current().pid()));
+        assertTrue(ProcessStatus.hasEnded(List.of("State:\tZ (zombie)", "Threads:\t1")));
+        assertFalse(ProcessStatus.hasEnded(List.of("State:\tZ (zombie)", "Threads:\t3")), "its first thread has");
+        Process process = new ProcessBuilder("sleep", "60").start();
+        assertFalse(ProcessStatus.hasEnded(process.pid()));
+        process.destroyForcibly().waitFor();
+        assertTrue(ProcessStatus.hasEnded(process.pid()));
+    }
+
+    @Test
     void namesAreCut() throws Exception {
         String before = Files.readString(Path.of("/proc/self/comm")).strip();
         try {
