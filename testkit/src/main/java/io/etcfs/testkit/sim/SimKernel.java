@@ -496,8 +496,9 @@ final class SimKernel implements KernelCache {
         });
     }
 
-    void remove(long dir, String name, boolean directory) throws FsException {
-        changing(dir, () -> {
+    /** Returns what had the name. */
+    long remove(long dir, String name, boolean directory) throws FsException {
+        return changing(dir, () -> {
             Name key = new Name(dir, name);
             long ino = lookupLocked(key);
             if (ino == 0) {
@@ -522,7 +523,7 @@ final class SimKernel implements KernelCache {
                 known(ino).attributesUntilNs = 0;
                 known(ino).version = ++version;
             }
-            return null;
+            return ino;
         });
     }
 
@@ -957,12 +958,26 @@ final class SimKernel implements KernelCache {
     void shrink(Set<Long> inUse) {
         dentries.keySet().retainAll(held.keySet());
         for (Known k : List.copyOf(inodes.values())) {
-            if (k.ino != 1 && !inUse.contains(k.ino) && !held.containsValue(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
-                    && k.pageLocks.values().stream().noneMatch(ReentrantLock::isLocked)) {
-                inodes.remove(k.ino);
-                long count = k.lookups;
-                daemon.start("forget", () -> node.forget(k.ino, count));
+            if (!inUse.contains(k.ino)) {
+                evict(k);
             }
+        }
+    }
+
+    /** Nobody uses the inode any more: unless an entry does, the kernel forgets it. */
+    void evict(long ino) {
+        Known k = inodes.get(ino);
+        if (k != null && dentries.values().stream().noneMatch(d -> d.ino == ino)) {
+            evict(k);
+        }
+    }
+
+    private void evict(Known k) {
+        if (k.ino != 1 && !held.containsValue(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
+                && k.pageLocks.values().stream().noneMatch(ReentrantLock::isLocked)) {
+            inodes.remove(k.ino);
+            long count = k.lookups;
+            daemon.start("forget", () -> node.forget(k.ino, count));
         }
     }
 }
