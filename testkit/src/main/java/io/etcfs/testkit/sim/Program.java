@@ -106,14 +106,14 @@ final class Program {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
             for (Op.Kind k : USUAL) {
                 w.put(k, switch (k) {
-                    case READ, WRITE -> 12;
-                    case OPEN -> 6;
-                    case LOOKUP, CREATE -> 2;
+                    case READ -> 12;
+                    case WRITE -> 6;
+                    case OPEN -> 4;
                     case FSYNC, TRUNCATE -> random.nextInt(2);
                     default -> 0;
                 });
             }
-            return new Taste(w, 1, random.nextBoolean() ? 4_096 : 9_000, random.nextBoolean() ? 2 : 20);
+            return new Taste(w, 1, 4_096, random.nextBoolean() ? 20 : 100);
         }
 
         static Taste draw(Random random) {
@@ -335,7 +335,7 @@ final class Program {
 
     private Op.Kind kind() {
         Op.Kind kind = drawn();
-        while (world.workload() == Workload.OPENS && !possible(kind)) {
+        while (world.onFewFiles() && !possible(kind)) {
             kind = drawn();
         }
         return kind;
@@ -343,7 +343,7 @@ final class Program {
 
     private boolean possible(Op.Kind kind) {
         return switch (kind) {
-            case OPEN -> open.size() < MAX_OPEN;
+            case OPEN -> open.isEmpty() || world.workload() == Workload.OPENS && open.size() < MAX_OPEN;
             case CLOSE, READ, WRITE, APPEND, FSYNC -> !open.isEmpty();
             default -> true;
         };
@@ -428,7 +428,7 @@ final class Program {
                 }
             }
             case OPEN -> {
-                if (world.workload() == Workload.OPENS) {
+                if (world.onFewFiles()) {
                     openAsNeeded(dir, name);
                 } else if (!files.isEmpty()) {
                     open(any(files));
@@ -538,7 +538,7 @@ final class Program {
         if (open.containsKey(ino) || open.size() >= MAX_OPEN) {
             return;
         }
-        boolean append = random.nextInt(4) == 0;
+        boolean append = random.nextInt(4) == 0 && world.workload() != Workload.PAGES;
         Op op = op(Op.Kind.OPEN, ino, null, 0, null, 0, 0, null);
         long[] handle = {0};
         if (done(op, () -> handle[0] = kernel.open(ino, append ? SimKernel.O_APPEND : 0))) {
@@ -561,13 +561,18 @@ final class Program {
         }
     }
 
+    /** One in so many reads and writes goes around the page cache. */
+    private int around() {
+        return world.workload() == Workload.PAGES ? 16 : 4;
+    }
+
     private void read() {
         if (open.isEmpty()) {
             return;
         }
         long ino = any(openFiles());
         long offset = random.nextInt(taste.fileBytes);
-        boolean direct = appending.contains(ino) || random.nextInt(4) == 0;
+        boolean direct = appending.contains(ino) || random.nextInt(around()) == 0;
         int length = direct ? 1 + random.nextInt(20_000) : 1 + random.nextInt((int) (SimKernel.PAGE - offset % SimKernel.PAGE));
         Op op = op(Op.Kind.READ, ino, null, 0, null, offset, length, null);
         done(op, () -> {
@@ -603,7 +608,7 @@ final class Program {
         }
         long offset = random.nextInt(4) == 0 ? random.nextInt(taste.fileBytes / 4096 + 1) * 4096L : random.nextInt(taste.fileBytes);
         int length = random.nextInt(4) == 0 ? 4096 * (1 + random.nextInt(3)) : 1 + random.nextInt(9_000);
-        if (random.nextInt(3) == 0) {
+        if (random.nextInt(around() - 1) == 0) {
             long at = offset;
             Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, fresh(length));
             int flags = 040000 | (random.nextInt(3) == 0 ? O_DSYNC : 0);

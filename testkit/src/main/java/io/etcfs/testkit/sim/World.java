@@ -206,6 +206,11 @@ public final class World {
         return plan.workload;
     }
 
+    /** Of a few files, which programs open by name and make where they are missing: they do nothing else for as long. */
+    boolean onFewFiles() {
+        return plan.workload == Workload.OPENS || plan.workload == Workload.PAGES;
+    }
+
     boolean manyNames() {
         return plan.rare.contains(Rare.DIRECTORIES_IN_PART);
     }
@@ -368,7 +373,7 @@ public final class World {
                 case MIXED -> weather.endsNodes() ? 1 : 1 + random.nextInt(2);
             };
             for (int i = 0; i < count; i++) {
-                start(m, plan.workload == Workload.OPENS ? 3 * plan.operations : plan.operations);
+                start(m, onFewFiles() && !weather.cutsOff() ? 3 * plan.operations : plan.operations);
             }
         }
         trouble();
