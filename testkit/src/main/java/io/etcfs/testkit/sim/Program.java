@@ -561,9 +561,9 @@ final class Program {
         }
     }
 
-    /** One in so many reads and writes goes around the page cache. */
-    private int around() {
-        return world.workload() == Workload.PAGES ? 16 : 4;
+    /** Some reads and writes go around the page cache, where that is not what is played. */
+    private boolean direct(int oneIn) {
+        return world.workload() != Workload.PAGES && random.nextInt(oneIn) == 0;
     }
 
     private void read() {
@@ -572,7 +572,7 @@ final class Program {
         }
         long ino = any(openFiles());
         long offset = random.nextInt(taste.fileBytes);
-        boolean direct = appending.contains(ino) || random.nextInt(around()) == 0;
+        boolean direct = appending.contains(ino) || direct(4);
         int length = direct ? 1 + random.nextInt(20_000) : 1 + random.nextInt((int) (SimKernel.PAGE - offset % SimKernel.PAGE));
         Op op = op(Op.Kind.READ, ino, null, 0, null, offset, length, null);
         done(op, () -> {
@@ -607,8 +607,8 @@ final class Program {
             return;
         }
         long offset = random.nextInt(4) == 0 ? random.nextInt(taste.fileBytes / 4096 + 1) * 4096L : random.nextInt(taste.fileBytes);
-        int length = random.nextInt(4) == 0 ? 4096 * (1 + random.nextInt(3)) : 1 + random.nextInt(9_000);
-        if (random.nextInt(around() - 1) == 0) {
+        int length = world.workload() != Workload.PAGES && random.nextInt(4) == 0 ? 4096 * (1 + random.nextInt(3)) : 1 + random.nextInt(world.workload() == Workload.PAGES ? 2_000 : 9_000);
+        if (direct(3)) {
             long at = offset;
             Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, fresh(length));
             int flags = 040000 | (random.nextInt(3) == 0 ? O_DSYNC : 0);

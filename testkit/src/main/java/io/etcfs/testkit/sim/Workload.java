@@ -15,6 +15,15 @@ public enum Workload {
     /** Programs of each machine read and write the same few pages. */
     PAGES;
 
+    /** So many times as long as other runs, where the weather lets them. */
+    int longer() {
+        return switch (this) {
+            case OPENS -> 3;
+            case PAGES -> 2;
+            case MIXED, NAMES -> 1;
+        };
+    }
+
     static Workload draw(long seed, Set<Weather.Kind> weather, Set<Rare> rare) {
         if (weather.contains(Weather.Kind.LATE_WRITES)) {
             return MIXED;

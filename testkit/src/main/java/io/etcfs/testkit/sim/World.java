@@ -373,7 +373,7 @@ public final class World {
                 case MIXED -> weather.endsNodes() ? 1 : 1 + random.nextInt(2);
             };
             for (int i = 0; i < count; i++) {
-                start(m, onFewFiles() && !weather.cutsOff() ? 3 * plan.operations : plan.operations);
+                start(m, weather.cutsOff() ? plan.operations : plan.operations * plan.workload.longer());
             }
         }
         trouble();
