@@ -556,7 +556,7 @@ final class Program {
         appending.remove(ino);
         world.locks.forget(this, ino);
         done(op(Op.Kind.CLOSE, ino, null, 0, null, 0, 0, null), () -> kernel.close(ino, handle, number));
-        if (random.nextInt(3) == 0) {
+        if (world.workload() == Workload.OPENS && random.nextInt(3) == 0) {
             forget(ino);
         }
     }

@@ -25,16 +25,19 @@ public enum Workload {
     }
 
     static Workload draw(long seed, Set<Weather.Kind> weather, Set<Rare> rare) {
-        if (weather.contains(Weather.Kind.LATE_WRITES)) {
-            return MIXED;
+        if (usual(seed, weather, rare) == MIXED && !weather.contains(Weather.Kind.LATE_WRITES)) {
+            return switch (new Random(seed ^ 0x09e45).nextInt(8)) {
+                case 0 -> OPENS;
+                case 1 -> PAGES;
+                default -> MIXED;
+            };
         }
-        if (new Random(seed ^ 0x4a3e5).nextInt(rare.contains(Rare.DIRECTORIES_IN_PART) ? 2 : 6) == 0) {
-            return NAMES;
-        }
-        return switch (new Random(seed ^ 0x09e45).nextInt(8)) {
-            case 0 -> OPENS;
-            case 1 -> PAGES;
-            default -> MIXED;
-        };
+        return usual(seed, weather, rare);
+    }
+
+    /** Of those that are not for a few rules only. */
+    static Workload usual(long seed, Set<Weather.Kind> weather, Set<Rare> rare) {
+        boolean names = new Random(seed ^ 0x4a3e5).nextInt(rare.contains(Rare.DIRECTORIES_IN_PART) ? 2 : 6) == 0;
+        return names && !weather.contains(Weather.Kind.LATE_WRITES) ? NAMES : MIXED;
     }
 }

@@ -85,7 +85,7 @@ public final class World {
 
         /** The same in that weather, and with those ways taken often. */
         public Plan in(Set<Weather.Kind> otherWeather, Set<Rare> otherWays) {
-            return new Plan(seed, otherWeather, otherWays, Workload.draw(seed, otherWeather, otherWays), broken, machines, epochs, operations);
+            return new Plan(seed, otherWeather, otherWays, Workload.usual(seed, otherWeather, otherWays), broken, machines, epochs, operations);
         }
 
         /** The same with programs that do that. */
