@@ -93,7 +93,7 @@ class BrokenRulesTest {
     @ParameterizedTest
     @MethodSource("rules")
     void someSeedFailsWithoutTheRule(Fault fault, Set<Kind> weather) {
-        someSeedFails(fault, plan -> weather.isEmpty() ? plan : plan.in(weather, Set.of()));
+        someSeedFails(fault, plan -> weather.isEmpty() ? plan.in(plan.weather(), plan.rare()) : plan.in(weather, Set.of()));
     }
 
     @ParameterizedTest
@@ -105,7 +105,7 @@ class BrokenRulesTest {
     @ParameterizedTest
     @MethodSource("rulesOfParts")
     void someSeedFailsWithoutTheRuleOfParts(Fault fault, Set<Kind> weather) {
-        someSeedFails(fault, plan -> weather.isEmpty() ? plan : plan.in(weather, Set.of(Rare.DIRECTORIES_IN_PART)));
+        someSeedFails(fault, plan -> weather.isEmpty() ? plan.in(plan.weather(), plan.rare()) : plan.in(weather, Set.of(Rare.DIRECTORIES_IN_PART)));
     }
 
     private static void someSeedFails(Fault fault, UnaryOperator<World.Plan> narrowed) {
