@@ -72,6 +72,50 @@ final class Program {
             return new Taste(w, FEW_NAMES, 4_096, random.nextBoolean() ? 2 : 20);
         }
 
+        /** Opens a file, reads it for a while, and closes it, for long enough to see what comes late. */
+        static Taste opens(Random random) {
+            Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
+            for (Op.Kind k : USUAL) {
+                w.put(k, switch (k) {
+                    case OPEN -> 8;
+                    case READ -> 6;
+                    case CLOSE -> 4;
+                    case STAT -> 1;
+                    default -> 0;
+                });
+            }
+            return new Taste(w, random.nextInt(4) == 0 ? 2 : 1, 4_096, 500 + random.nextInt(2_500));
+        }
+
+        /** Makes the files that others open so, changes and removes them. */
+        Taste removing() {
+            Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
+            for (Op.Kind k : USUAL) {
+                w.put(k, switch (k) {
+                    case OPEN, CLOSE -> 4;
+                    case WRITE, UNLINK -> 3;
+                    case FSYNC, RENAME -> 1;
+                    default -> 0;
+                });
+            }
+            return new Taste(w, names, fileBytes, pauseMs);
+        }
+
+        /** The same few pages of a file or two, through the page cache. */
+        static Taste pages(Random random) {
+            Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
+            for (Op.Kind k : USUAL) {
+                w.put(k, switch (k) {
+                    case READ -> 12;
+                    case WRITE -> 6;
+                    case OPEN -> 4;
+                    case FSYNC, TRUNCATE -> random.nextInt(2);
+                    default -> 0;
+                });
+            }
+            return new Taste(w, 1, 4_096, random.nextBoolean() ? 20 : 100);
+        }
+
         static Taste draw(Random random) {
             Map<Op.Kind, Integer> w = new java.util.EnumMap<>(Op.Kind.class);
             for (Op.Kind k : USUAL) {
@@ -290,6 +334,22 @@ final class Program {
     }
 
     private Op.Kind kind() {
+        Op.Kind kind = drawn();
+        while (world.onFewFiles() && !possible(kind)) {
+            kind = drawn();
+        }
+        return kind;
+    }
+
+    private boolean possible(Op.Kind kind) {
+        return switch (kind) {
+            case OPEN -> open.isEmpty() || world.workload() == Workload.OPENS && open.size() < MAX_OPEN;
+            case CLOSE, READ, WRITE, APPEND, FSYNC -> !open.isEmpty();
+            default -> true;
+        };
+    }
+
+    private Op.Kind drawn() {
         int sum = taste.weights.values().stream().mapToInt(i -> i).sum();
         int at = random.nextInt(sum);
         for (Map.Entry<Op.Kind, Integer> e : taste.weights.entrySet()) {
@@ -303,7 +363,7 @@ final class Program {
 
     /** As many as make directories large, where that is what is played. */
     private int names() {
-        return world.manyNames() && !world.namesOnly ? taste.names + NAMES.length - FEW_NAMES : taste.names;
+        return world.manyNames() && world.workload() == Workload.MIXED ? taste.names + NAMES.length - FEW_NAMES : taste.names;
     }
 
     private <T> T any(List<T> some) {
@@ -340,18 +400,7 @@ final class Program {
                     op.mode = a.mode() & 0777;
                 });
             }
-            case CREATE -> {
-                Op op = op(Op.Kind.CREATE, dir, name, 0, null, 0, 0, null);
-                long[] handle = {0};
-                if (done(op, () -> {
-                    SimKernel.Made made = kernel.create(dir, name);
-                    op.resultIno = made.ino();
-                    handle[0] = made.handle();
-                })) {
-                    files.add(op.resultIno);
-                    open.put(op.resultIno, handle[0]);
-                }
-            }
+            case CREATE -> create(dir, name);
             case MKDIR -> {
                 Op op = op(Op.Kind.MKDIR, dir, name, 0, null, 0, 0, null);
                 if (done(op, () -> op.resultIno = kernel.mkdir(dir, name))) {
@@ -364,7 +413,12 @@ final class Program {
                     done(op(Op.Kind.LINK, ino, null, dir, name, 0, 0, null), () -> kernel.link(ino, dir, name));
                 }
             }
-            case UNLINK -> done(op(Op.Kind.UNLINK, dir, name, 0, null, 0, 0, null), () -> kernel.remove(dir, name, false));
+            case UNLINK -> {
+                long[] removed = {0};
+                if (done(op(Op.Kind.UNLINK, dir, name, 0, null, 0, 0, null), () -> removed[0] = kernel.remove(dir, name, false))) {
+                    forget(removed[0]);
+                }
+            }
             case RMDIR -> done(op(Op.Kind.RMDIR, dir, name, 0, null, 0, 0, null), () -> kernel.remove(dir, name, true));
             case RENAME -> {
                 long to = any(directories);
@@ -374,7 +428,9 @@ final class Program {
                 }
             }
             case OPEN -> {
-                if (!files.isEmpty()) {
+                if (world.onFewFiles()) {
+                    openAsNeeded(dir, name);
+                } else if (!files.isEmpty()) {
                     open(any(files));
                 }
             }
@@ -439,11 +495,50 @@ final class Program {
         return op.resultIno;
     }
 
+    private void create(long dir, String name) {
+        Op op = op(Op.Kind.CREATE, dir, name, 0, null, 0, 0, null);
+        long[] handle = {0};
+        if (done(op, () -> {
+            SimKernel.Made made = kernel.create(dir, name);
+            op.resultIno = made.ino();
+            handle[0] = made.handle();
+        })) {
+            files.add(op.resultIno);
+            open.put(op.resultIno, handle[0]);
+        }
+    }
+
+    /** By number one that it knows, or by name, as with O_CREAT. */
+    private void openAsNeeded(long dir, String name) {
+        List<Long> closed = files.stream().filter(ino -> !open.containsKey(ino)).toList();
+        if (!closed.isEmpty() && random.nextBoolean()) {
+            open(any(closed));
+            return;
+        }
+        long ino = lookup(dir, name);
+        if (over()) {
+            return;
+        }
+        if (ino == 0) {
+            create(dir, name);
+        } else {
+            open(ino);
+        }
+    }
+
+    /** It does not use the file any more, unless it has it open; the kernel lets go of it if nobody else does. */
+    private void forget(long ino) {
+        if (world.workload() == Workload.OPENS && !open.containsKey(ino)) {
+            files.remove(ino);
+            world.evict(machine, ino);
+        }
+    }
+
     private void open(long ino) {
         if (open.containsKey(ino) || open.size() >= MAX_OPEN) {
             return;
         }
-        boolean append = random.nextInt(4) == 0;
+        boolean append = random.nextInt(4) == 0 && world.workload() != Workload.PAGES;
         Op op = op(Op.Kind.OPEN, ino, null, 0, null, 0, 0, null);
         long[] handle = {0};
         if (done(op, () -> handle[0] = kernel.open(ino, append ? SimKernel.O_APPEND : 0))) {
@@ -451,6 +546,8 @@ final class Program {
             if (append) {
                 appending.add(ino);
             }
+        } else if (op.refused(Errno.ESTALE)) {
+            forget(ino);
         }
     }
 
@@ -459,6 +556,14 @@ final class Program {
         appending.remove(ino);
         world.locks.forget(this, ino);
         done(op(Op.Kind.CLOSE, ino, null, 0, null, 0, 0, null), () -> kernel.close(ino, handle, number));
+        if (world.workload() == Workload.OPENS && random.nextInt(3) == 0) {
+            forget(ino);
+        }
+    }
+
+    /** Some reads and writes go around the page cache, where that is not what is played. */
+    private boolean direct(int oneIn) {
+        return world.workload() != Workload.PAGES && random.nextInt(oneIn) == 0;
     }
 
     private void read() {
@@ -467,7 +572,7 @@ final class Program {
         }
         long ino = any(openFiles());
         long offset = random.nextInt(taste.fileBytes);
-        boolean direct = appending.contains(ino) || random.nextInt(4) == 0;
+        boolean direct = appending.contains(ino) || direct(4);
         int length = direct ? 1 + random.nextInt(20_000) : 1 + random.nextInt((int) (SimKernel.PAGE - offset % SimKernel.PAGE));
         Op op = op(Op.Kind.READ, ino, null, 0, null, offset, length, null);
         done(op, () -> {
@@ -502,8 +607,8 @@ final class Program {
             return;
         }
         long offset = random.nextInt(4) == 0 ? random.nextInt(taste.fileBytes / 4096 + 1) * 4096L : random.nextInt(taste.fileBytes);
-        int length = random.nextInt(4) == 0 ? 4096 * (1 + random.nextInt(3)) : 1 + random.nextInt(9_000);
-        if (random.nextInt(3) == 0) {
+        int length = world.workload() != Workload.PAGES && random.nextInt(4) == 0 ? 4096 * (1 + random.nextInt(3)) : 1 + random.nextInt(world.workload() == Workload.PAGES ? 2_000 : 9_000);
+        if (direct(3)) {
             long at = offset;
             Op op = op(Op.Kind.WRITE, ino, null, 0, null, at, 0, fresh(length));
             int flags = 040000 | (random.nextInt(3) == 0 ? O_DSYNC : 0);

@@ -38,23 +38,23 @@ public final class Shrinker {
         for (Weather.Kind kind : p.weather()) {
             Set<Weather.Kind> fewer = EnumSet.copyOf(p.weather());
             fewer.remove(kind);
-            plans.add(new World.Plan(p.seed(), fewer, p.rare(), p.broken(), p.machines(), p.epochs(), p.operations()));
+            plans.add(new World.Plan(p.seed(), fewer, p.rare(), p.workload(), p.broken(), p.machines(), p.epochs(), p.operations()));
         }
         for (int epochs = 1; epochs < p.epochs(); epochs++) {
-            plans.add(new World.Plan(p.seed(), p.weather(), p.rare(), p.broken(), p.machines(), epochs, p.operations()));
+            plans.add(new World.Plan(p.seed(), p.weather(), p.rare(), p.workload(), p.broken(), p.machines(), epochs, p.operations()));
         }
         for (int operations : new int[] {p.operations() / 2, p.operations() * 3 / 4, p.operations() - 1}) {
             if (operations > 0 && operations < p.operations()) {
-                plans.add(new World.Plan(p.seed(), p.weather(), p.rare(), p.broken(), p.machines(), p.epochs(), operations));
+                plans.add(new World.Plan(p.seed(), p.weather(), p.rare(), p.workload(), p.broken(), p.machines(), p.epochs(), operations));
             }
         }
         if (p.machines() > 2) {
-            plans.add(new World.Plan(p.seed(), p.weather(), p.rare(), p.broken(), p.machines() - 1, p.epochs(), p.operations()));
+            plans.add(new World.Plan(p.seed(), p.weather(), p.rare(), p.workload(), p.broken(), p.machines() - 1, p.epochs(), p.operations()));
         }
         for (var way : p.rare()) {
             var fewer = EnumSet.copyOf(p.rare());
             fewer.remove(way);
-            plans.add(new World.Plan(p.seed(), p.weather(), fewer, p.broken(), p.machines(), p.epochs(), p.operations()));
+            plans.add(new World.Plan(p.seed(), p.weather(), fewer, p.workload(), p.broken(), p.machines(), p.epochs(), p.operations()));
         }
         return plans;
     }

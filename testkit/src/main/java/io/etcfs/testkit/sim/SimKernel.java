@@ -24,6 +24,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.IntConsumer;
@@ -326,7 +327,7 @@ final class SimKernel implements KernelCache {
         k.forgetAcl();
         long from = offsetBytes / PAGE;
         long to = lengthBytes == 0 ? Long.MAX_VALUE : (offsetBytes + lengthBytes - 1) / PAGE;
-        Set<Long> there = new java.util.TreeSet<>(k.pages.keySet());
+        Set<Long> there = new TreeSet<>(k.pages.keySet());
         there.addAll(k.pageLocks.keySet());
         for (long page : there) {
             if (page >= from && page <= to) {
@@ -365,16 +366,31 @@ final class SimKernel implements KernelCache {
         resize(k, a.size());
     }
 
-    /** A file that became shorter loses the pages behind its end, and what the last one has there. */
+    /**
+     * A file that became shorter loses the pages behind its end, and what the last one has there: also one that is being read, whose answer may be from before, as
+     * truncate_pagecache waits for its lock.
+     */
     private void resize(Known k, long size) {
-        if (size < k.size) {
-            k.pages.tailMap(size / PAGE + (size % PAGE == 0 ? 0 : 1), true).clear();
-            byte[] last = k.pages.get(size / PAGE);
-            if (last != null) {
-                Arrays.fill(last, (int) (size % PAGE), PAGE, (byte) 0);
+        long before = k.size;
+        k.size = size;
+        if (size >= before) {
+            return;
+        }
+        TreeSet<Long> there = new TreeSet<>(k.pages.keySet());
+        there.addAll(k.pageLocks.keySet());
+        for (long page : there.tailSet(size / PAGE)) {
+            ReentrantLock lock = k.page(page);
+            lock.lock();
+            try {
+                if (page * PAGE >= size) {
+                    k.pages.remove(page);
+                } else if (k.pages.get(page) instanceof byte[] last) {
+                    Arrays.fill(last, (int) (size % PAGE), PAGE, (byte) 0);
+                }
+            } finally {
+                lock.unlock();
             }
         }
-        k.size = size;
     }
 
     private static byte[] bytes(String name) {
@@ -496,8 +512,9 @@ final class SimKernel implements KernelCache {
         });
     }
 
-    void remove(long dir, String name, boolean directory) throws FsException {
-        changing(dir, () -> {
+    /** Returns what had the name. */
+    long remove(long dir, String name, boolean directory) throws FsException {
+        return changing(dir, () -> {
             Name key = new Name(dir, name);
             long ino = lookupLocked(key);
             if (ino == 0) {
@@ -522,7 +539,7 @@ final class SimKernel implements KernelCache {
                 known(ino).attributesUntilNs = 0;
                 known(ino).version = ++version;
             }
-            return null;
+            return ino;
         });
     }
 
@@ -957,12 +974,26 @@ final class SimKernel implements KernelCache {
     void shrink(Set<Long> inUse) {
         dentries.keySet().retainAll(held.keySet());
         for (Known k : List.copyOf(inodes.values())) {
-            if (k.ino != 1 && !inUse.contains(k.ino) && !held.containsValue(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
-                    && k.pageLocks.values().stream().noneMatch(ReentrantLock::isLocked)) {
-                inodes.remove(k.ino);
-                long count = k.lookups;
-                daemon.start("forget", () -> node.forget(k.ino, count));
+            if (!inUse.contains(k.ino)) {
+                evict(k);
             }
+        }
+    }
+
+    /** Nobody uses the inode any more: unless an entry does, the kernel forgets it. */
+    void evict(long ino) {
+        Known k = inodes.get(ino);
+        if (k != null && dentries.values().stream().noneMatch(d -> d.ino == ino)) {
+            evict(k);
+        }
+    }
+
+    private void evict(Known k) {
+        if (k.ino != 1 && !held.containsValue(k.ino) && !k.names.isWriteLocked() && k.names.getReadLockCount() == 0 && !k.contents.isLocked()
+                && k.pageLocks.values().stream().noneMatch(ReentrantLock::isLocked)) {
+            inodes.remove(k.ino);
+            long count = k.lookups;
+            daemon.start("forget", () -> node.forget(k.ino, count));
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.etcfs.testkit.sim;
 
+import java.util.Collections;
 import java.util.EnumSet;
 import java.util.Random;
 import java.util.Set;
@@ -65,6 +66,9 @@ public final class Weather {
     /** Added later, and drawn apart: what a seed plays does not change with a kind that is added. */
     private static final Set<Kind> LATER = EnumSet.of(Kind.LATE_WRITES, Kind.GOES, Kind.LEAVES, Kind.FENCER);
 
+    private static final Set<Kind> CUTTING_OFF = EnumSet.of(Kind.PARTITION, Kind.LONG_OUTAGES, Kind.ETCD_STOPS, Kind.PAUSE, Kind.KILL, Kind.FENCED, Kind.POWER_LOSS, Kind.LATE_WRITES, Kind.GOES,
+            Kind.LEAVES);
+
     final Set<Kind> kinds = EnumSet.noneOf(Kind.class);
 
     static Weather draw(Random random) {
@@ -97,6 +101,11 @@ public final class Weather {
         Weather w = new Weather();
         w.kinds.addAll(kinds);
         return w;
+    }
+
+    /** Whether daemons end or lose sessions in it as a rule: of what is lost then each possibility is tried, so that the run must not be long. */
+    boolean cutsOff() {
+        return !Collections.disjoint(kinds, CUTTING_OFF);
     }
 
     boolean has(Kind kind) {

@@ -55,7 +55,7 @@ public final class World {
     private static final long PATIENCE_AFTER_NS = 45_000 * MS;
 
     /** How large a run is. What it does follows from the seed. */
-    public record Plan(long seed, Set<Weather.Kind> weather, Set<Rare> rare, Set<Fault> broken, int machines, int epochs, int operations) {
+    public record Plan(long seed, Set<Weather.Kind> weather, Set<Rare> rare, Workload workload, Set<Fault> broken, int machines, int epochs, int operations) {
         public static Plan of(long seed) {
             Random r = new Random(seed ^ 0x5deece66dL);
             Set<Rare> rare = EnumSet.noneOf(Rare.class);
@@ -75,22 +75,27 @@ public final class World {
                 weather.add(Weather.Kind.LATE_WRITES);
             }
             weather.addAll(Weather.drawLater(new Random(seed ^ 0x90e5)));
-            return new Plan(seed, weather, rare, Set.of(), 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
+            return new Plan(seed, weather, rare, Workload.draw(seed, weather, rare), Set.of(), 2 + r.nextInt(2), 1 + r.nextInt(3), 6 + r.nextInt(20));
         }
 
         /** The same with rules broken. */
         public Plan breaking(Fault... faults) {
-            return new Plan(seed, weather, rare, Set.of(faults), machines, epochs, operations);
+            return new Plan(seed, weather, rare, workload, Set.of(faults), machines, epochs, operations);
         }
 
         /** The same in that weather, and with those ways taken often. */
         public Plan in(Set<Weather.Kind> otherWeather, Set<Rare> otherWays) {
-            return new Plan(seed, otherWeather, otherWays, broken, machines, epochs, operations);
+            return new Plan(seed, otherWeather, otherWays, Workload.usual(seed, otherWeather, otherWays), broken, machines, epochs, operations);
+        }
+
+        /** The same with programs that do that. */
+        public Plan doing(Workload other) {
+            return new Plan(seed, weather, rare, other, broken, machines, epochs, operations);
         }
 
         @Override
         public String toString() {
-            return "seed " + seed + ", " + machines + " machines, " + epochs + " epochs of " + operations + " operations a program, " + new TreeSet<>(weather) + ", often " + new TreeSet<>(rare)
+            return "seed " + seed + ", " + machines + " machines, " + epochs + " epochs of " + operations + " operations a program, " + workload + ", " + new TreeSet<>(weather) + ", often " + new TreeSet<>(rare)
                     + (broken.isEmpty() ? "" : ", BROKEN " + broken);
         }
     }
@@ -135,8 +140,6 @@ public final class World {
     private final boolean oneArena;
     /** Programs of this run make files without a name and set ACLs. Drawn apart, too. */
     final boolean extras;
-    /** Programs of this run work on the names of one directory. Drawn apart, too. */
-    final boolean namesOnly;
     private String broken;
     private int programsRunning;
     private int programsMade;
@@ -166,7 +169,6 @@ public final class World {
         this.locks = new LockBook(store, keys);
         this.locking = new Random(plan.seed ^ 0x10c5).nextInt(3) == 0;
         this.extras = new Random(plan.seed ^ 0xac1).nextInt(3) == 0;
-        this.namesOnly = !weather.has(Weather.Kind.LATE_WRITES) && new Random(plan.seed ^ 0x4a3e5).nextInt(manyNames() ? 2 : 6) == 0;
     }
 
     Random lockRandom(int program) {
@@ -198,6 +200,15 @@ public final class World {
             Rare.prefer(Set.of());
         }
         return new Result(plan, failure, world.story, world.scheduler.digest(), world.operations, world.scheduler.nowNs(), world.scheduler.steps());
+    }
+
+    Workload workload() {
+        return plan.workload;
+    }
+
+    /** Of a few files, which programs open by name and make where they are missing: they do nothing else for as long. */
+    boolean onFewFiles() {
+        return plan.workload == Workload.OPENS || plan.workload == Workload.PAGES;
     }
 
     boolean manyNames() {
@@ -263,10 +274,21 @@ public final class World {
 
     void shrink(Machine machine) {
         if (machine.up()) {
-            Set<Long> inUse = new HashSet<>();
-            working.getOrDefault(machine, List.of()).forEach(p -> inUse.addAll(p.inUse()));
-            machine.kernel.shrink(inUse);
+            machine.kernel.shrink(inUse(machine));
         }
+    }
+
+    /** A program on the machine has no more use for the inode. */
+    void evict(Machine machine, long ino) {
+        if (machine.up() && !inUse(machine).contains(ino)) {
+            machine.kernel.evict(ino);
+        }
+    }
+
+    private Set<Long> inUse(Machine machine) {
+        Set<Long> inUse = new HashSet<>();
+        working.getOrDefault(machine, List.of()).forEach(p -> inUse.addAll(p.inUse()));
+        return inUse;
     }
 
     private void broken(String problem) {
@@ -336,13 +358,22 @@ public final class World {
         leavers.clear();
         afterOperations.clear();
         working.clear();
-        taste = namesOnly ? Program.Taste.names(random) : weather.has(Weather.Kind.LATE_WRITES) && random.nextInt(4) != 0 ? Program.Taste.slowly(random) : Program.Taste.draw(random);
+        taste = switch (plan.workload) {
+            case NAMES -> Program.Taste.names(random);
+            case OPENS -> Program.Taste.opens(random);
+            case PAGES -> Program.Taste.pages(random);
+            case MIXED -> weather.has(Weather.Kind.LATE_WRITES) && random.nextInt(4) != 0 ? Program.Taste.slowly(random) : Program.Taste.draw(random);
+        };
         rough = true;
         machines.forEach(m -> m.network.rough());
         for (Machine m : machines) {
-            int count = namesOnly ? 2 : weather.endsNodes() ? 1 : 1 + random.nextInt(2);
+            int count = switch (plan.workload) {
+                case NAMES, PAGES -> 2;
+                case OPENS -> 1;
+                case MIXED -> weather.endsNodes() ? 1 : 1 + random.nextInt(2);
+            };
             for (int i = 0; i < count; i++) {
-                start(m, plan.operations);
+                start(m, weather.cutsOff() ? plan.operations : plan.operations * plan.workload.longer());
             }
         }
         trouble();
@@ -471,7 +502,9 @@ public final class World {
     }
 
     private void start(Machine m, int count) {
-        Program p = new Program(this, m, ++programsMade, new Random(random.nextLong()), taste);
+        programsMade++;
+        boolean removes = plan.workload == Workload.OPENS && programsMade % 2 == 0;
+        Program p = new Program(this, m, programsMade, new Random(random.nextLong()), removes ? taste.removing() : taste);
         working.computeIfAbsent(m, x -> new ArrayList<>()).add(p);
         programsRunning++;
         programsOn.merge(m, 1, Integer::sum);

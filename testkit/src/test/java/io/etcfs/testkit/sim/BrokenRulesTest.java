@@ -6,6 +6,7 @@ import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fault.Rare;
 import io.etcfs.testkit.sim.Weather.Kind;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
@@ -72,6 +73,15 @@ class BrokenRulesTest {
                 Arguments.of(Fault.ACL_OUTLIVES_SESSION, Set.of(Kind.PARTITION, Kind.LONG_OUTAGES)));
     }
 
+    /** Of what takes programs that do little else. */
+    static Stream<Arguments> rulesOfWorkloads() {
+        return Stream.of(
+                Arguments.of(Fault.CLOSED_BLINDLY, Set.of(Kind.LATE_REQUESTS), Workload.OPENS),
+                Arguments.of(Fault.OPEN_PINNED_ONCE, Set.of(Kind.LATE_REQUESTS), Workload.OPENS),
+                Arguments.of(Fault.OPENED_WHILE_GIVEN, Set.of(Kind.LATE_REQUESTS), Workload.OPENS),
+                Arguments.of(Fault.REFILLED_PAGES_KEPT, Set.of(Kind.SLOW_KERNEL, Kind.SLOW_NETWORK), Workload.PAGES));
+    }
+
     /** Of directories that are cached in part: in a network in which an answer can be overtaken by what happens to the directory. */
     static Stream<Arguments> rulesOfParts() {
         return Stream.of(
@@ -83,19 +93,24 @@ class BrokenRulesTest {
     @ParameterizedTest
     @MethodSource("rules")
     void someSeedFailsWithoutTheRule(Fault fault, Set<Kind> weather) {
-        someSeedFails(fault, weather, Set.of());
+        someSeedFails(fault, plan -> weather.isEmpty() ? plan.in(plan.weather(), plan.rare()) : plan.in(weather, Set.of()));
+    }
+
+    @ParameterizedTest
+    @MethodSource("rulesOfWorkloads")
+    void someSeedFailsWithoutTheRuleOfAWorkload(Fault fault, Set<Kind> weather, Workload workload) {
+        someSeedFails(fault, plan -> plan.in(weather, Set.of()).doing(workload));
     }
 
     @ParameterizedTest
     @MethodSource("rulesOfParts")
     void someSeedFailsWithoutTheRuleOfParts(Fault fault, Set<Kind> weather) {
-        someSeedFails(fault, weather, Set.of(Rare.DIRECTORIES_IN_PART));
+        someSeedFails(fault, plan -> weather.isEmpty() ? plan.in(plan.weather(), plan.rare()) : plan.in(weather, Set.of(Rare.DIRECTORIES_IN_PART)));
     }
 
-    private static void someSeedFails(Fault fault, Set<Kind> weather, Set<Rare> ways) {
+    private static void someSeedFails(Fault fault, UnaryOperator<World.Plan> narrowed) {
         for (long seed = 1; seed <= SEEDS; seed++) {
-            World.Plan plan = World.Plan.of(seed);
-            World.Result result = World.run((weather.isEmpty() ? plan : plan.in(weather, ways)).breaking(fault));
+            World.Result result = World.run(narrowed.apply(World.Plan.of(seed)).breaking(fault));
             if (result.failure() != null) {
                 System.out.println(fault + ": seed " + seed + ": " + result.failure().lines().findFirst().orElse(""));
                 return;
