@@ -169,6 +169,8 @@ public enum Fault {
     ADMITTED_THOUGH_ENDED,
     /** A session proves that the writes of those before it have ended, also while the device is still being told so. */
     ENDED_BEFORE_ADMITTED,
+    /** Pages are kept that the kernel may cut at an end of the file of before. */
+    CUT_PAGES_KEPT,
     /** Set-group-id goes with a write or a change of owner also where the group may not execute the file. */
     SET_GROUP_ID_ALWAYS_GOES,
     /** The size is raised without comparing that nobody has claimed an arena since it was looked at. */

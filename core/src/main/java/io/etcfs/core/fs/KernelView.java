@@ -4,8 +4,10 @@ import io.etcfs.core.clock.Monitor;
 import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Dirent;
 import io.etcfs.core.domain.Domain;
+import io.etcfs.core.domain.Inode;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.PageState;
+import io.etcfs.core.domain.ToldEnds;
 import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.core.file.IntervalSet;
@@ -173,7 +175,13 @@ final class KernelView {
         }));
     }
 
-    long grantAttributes(Call call, Domain d, Vnode v) {
+    long grantAttributes(Call call, Domain d, Vnode v, Inode i) {
+        if (kernel != null && v.handles > 0 && i.size % PAGE != 0) {
+            if (v.toldEnds == null) {
+                v.toldEnds = new ToldEnds();
+            }
+            v.toldEnds.told(i.size, monitor.nowNs(), d.heldSinceNs);
+        }
         // Before it uses an ACL the kernel looks whether the attributes are still valid; if it has to ask for them, it forgets the ACL.
         long valid = v.aclStale ? 0 : validity(d);
         if (valid > 0) {
@@ -230,6 +238,16 @@ final class KernelView {
     void answeredRead(Vnode v, long from, long to) {
         answered(v, from, to);
         v.refills.read(from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE);
+    }
+
+    /** Whether the kernel may cut what it is given of the file, up to {@code to}, at an end that it was told before: {@link #dropAnswered} once that is answered. Monitor held. */
+    boolean mayCut(Domain d, Vnode v, long from, long to) {
+        return v.toldEnds != null && !Fault.CUT_PAGES_KEPT.on() && v.toldEnds.mayCut(from, to, PAGE, monitor.nowNs(), d.heldSinceNs);
+    }
+
+    /** Has pages dropped that a READ brings which is about to be answered: until then the kernel holds them. */
+    void dropAnswered(Vnode v, long from, long to) {
+        invalidatePages(v, from / PAGE * PAGE, (to + PAGE - 1) / PAGE * PAGE - from / PAGE * PAGE, () -> {});
     }
 
     /** Pages that the kernel may have without what a WRITE of the range changes. Monitor held. */

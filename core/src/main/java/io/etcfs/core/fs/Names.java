@@ -98,7 +98,7 @@ final class Names {
             if (v.directory) {
                 v.lastAttributes = i.attributes();
             }
-            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, v));
+            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, v, i));
         });
     }
 
@@ -114,7 +114,7 @@ final class Names {
             namespace.room(Namespace.ROOM);
             applyAttributes(i, c, node.realtimeNs());
             node.journal().changed(d, i, true);
-            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, v));
+            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, v, i));
         });
     }
 
@@ -299,7 +299,7 @@ final class Names {
             v.lookups++;
             OpenFiles.Handle h = openFiles.open(v, flags);
             openFiles.bornWithoutName(v, i, (flags & Bytes.O_EXCL) == 0);
-            Operations.Entry entry = new Operations.Entry(i.ino, 0, i.attributes(), 0, node.view().grantAttributes(call, d, v));
+            Operations.Entry entry = new Operations.Entry(i.ino, 0, i.attributes(), 0, node.view().grantAttributes(call, d, v, i));
             return new Operations.Created(entry, new Operations.Opened(h.id, Bytes.openFlags(flags)));
         });
     }

@@ -131,7 +131,7 @@ final class Namespace {
         v.lookups++;
         Domain home = node.tokens().domain(e.home());
         long entryValid = node.view().grantName(call, dir, e.name());
-        long attributesValid = node.view().grantAttributes(call, home, v);
+        long attributesValid = node.view().grantAttributes(call, home, v, inode);
         v.lastAttributes = e.isDirectory() ? inode.attributes() : null;
         if (e.isDirectory()) {
             places.told(v, dir, e.name());

@@ -32,10 +32,10 @@ final class Reads {
 
     private record DeviceRead(long deviceBlock, long scratchOffset, long bytes) {}
 
-    private record ReadPlan(Vnode vnode, List<DeviceRead> reads, int length, long validBytes, long sessionRevision, Map<Long, byte[]> side) {}
+    private record ReadPlan(Vnode vnode, List<DeviceRead> reads, int length, long validBytes, long sessionRevision, Map<Long, byte[]> side, boolean dropAfter) {}
 
     /** Instead of a plan: some of the blocks have to be copied before they can be shown. */
-    private static final ReadPlan COPY_FIRST = new ReadPlan(null, List.of(), 0, 0, 0, Map.of());
+    private static final ReadPlan COPY_FIRST = new ReadPlan(null, List.of(), 0, 0, 0, Map.of(), false);
 
     MemorySegment read(Call call, long ino, long handle, long offset, int size, int openFlags, MemorySegment scratch) throws FsException {
         if (offset < 0) {
@@ -75,6 +75,9 @@ final class Reads {
                 scratch.asSlice(from + valid, plan.length - valid).fill((byte) 0);
             }
             overlay(plan.side, offset, plan.length, scratch, from);
+            if (plan.dropAfter) {
+                node.view().dropAnswered(vnode, offset, offset + plan.length);
+            }
             return scratch.asSlice(from, plan.length);
         }
     }
@@ -121,11 +124,13 @@ final class Reads {
             v.readers++;
             node.pipeline().beginDeviceAccess();
         }
+        boolean dropAfter = false;
         if (Bytes.cached(openFlags)) {
             node.view().answeredRead(v, offset, offset + size);
+            dropAfter = n > 0 && node.view().mayCut(d, v, offset, offset + n);
         }
         Map<Long, byte[]> side = v.sideBuffer.isEmpty() ? Map.of() : new TreeMap<>(v.sideBuffer);
-        return new ReadPlan(v, reads, n, i.valid - offset, node.session().revision(), side);
+        return new ReadPlan(v, reads, n, i.valid - offset, node.session().revision(), side, dropAfter);
     }
 
     /** Dirty blocks come from memory, the others from the device, adjacent ones in one access. */

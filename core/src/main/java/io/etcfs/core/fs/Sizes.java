@@ -52,7 +52,7 @@ final class Sizes {
             }
             Names.applyAttributes(i, c, nowNs);
             node.journal().changed(d, i, true);
-            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, vnode));
+            return new Operations.Attr(i.attributes(), node.view().grantAttributes(call, d, vnode, i));
         });
     }
 
