@@ -71,6 +71,7 @@ public final class Daemon {
     private static final long OPERATION_DEADLINE_NS = 20 * SECOND_NS;
     /** How long an earlier daemon of this node may take to go. */
     private static final long LOCK_WAIT_NS = 30 * SECOND_NS;
+    private static final long MOUNT_ENDS_NS = 2_000_000_000L;
     private static final long LEAVE_TIMEOUT_NS = 30 * SECOND_NS;
     private static final long BUSY_WAIT_NS = 10 * SECOND_NS;
     private static final long BUSY_RETRY_NS = SECOND_NS / 5;
@@ -128,7 +129,6 @@ public final class Daemon {
 
     private void start(Undo undo) throws Refusal, InterruptedException {
         openLog();
-        Path mountPoint = MountPoint.prepare(options.mountPoint());
         // Before the device: a login to a target ends the one of a daemon of this node that runs.
         LockFile lock = takeLock();
         undo.add("giving the lock back", () -> {
@@ -136,6 +136,7 @@ public final class Daemon {
                 lock.withdraw();
             }
         });
+        Path mountPoint = prepareMountPoint();
         SharedDevice shared = openDevice();
         BlockDevice device = shared.device();
         undo.add("closing the device", device::close);
@@ -239,6 +240,19 @@ public final class Daemon {
             throw refusal(e.getMessage());
         } catch (InvalidProtocolBufferException e) {
             throw refusal("the superblock of '" + options.filesystem() + "' in etcd can't be read: " + e.getMessage());
+        }
+    }
+
+    /** A daemon that was killed lets go of its lock a moment before its mount ends: each when the last of its threads does. */
+    private Path prepareMountPoint() throws Refusal, InterruptedException {
+        for (long until = clock.nowNs() + MOUNT_ENDS_NS; ; Thread.sleep(50)) {
+            try {
+                return MountPoint.prepare(options.mountPoint());
+            } catch (Refusal refusal) {
+                if (clock.nowNs() > until || !MountPoint.hasEtcfs(options.mountPoint())) {
+                    throw refusal;
+                }
+            }
         }
     }
 

@@ -61,6 +61,15 @@ public final class MountPoint {
         return path;
     }
 
+    /** Whether an EtcFS is mounted there, dead or alive. */
+    public static boolean hasEtcfs(Path given) {
+        try {
+            return Mounts.at(canonical(given)).filter(m -> m.type().equals(Mounts.TYPE)).isPresent();
+        } catch (IOException e) {
+            return false;
+        }
+    }
+
     private static Refusal refusal(String message) {
         return new Refusal(ExitCode.MOUNT_FAILED, message);
     }

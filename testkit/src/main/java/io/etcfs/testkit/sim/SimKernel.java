@@ -88,6 +88,8 @@ final class SimKernel implements KernelCache {
         boolean unstable;
         /** The last answer that told the size was refused, as it was asked for before something else was said of the inode: {@link #size} may be an older one. */
         boolean sizeRefused;
+        /** How often the page of a new end was cut. A read that goes on meanwhile may see it, whoever has written there since that end was told. */
+        int cuts;
         /** The access ACL as it was answered last, null for none; {@code aclKnown}: it is remembered. Not limited in time. */
         SimAcl acl;
         boolean aclKnown;
@@ -386,6 +388,7 @@ final class SimKernel implements KernelCache {
                     k.pages.remove(page);
                 } else if (k.pages.get(page) instanceof byte[] last) {
                     Arrays.fill(last, (int) (size % PAGE), PAGE, (byte) 0);
+                    k.cuts++;
                 }
             } finally {
                 lock.unlock();
@@ -794,6 +797,7 @@ final class SimKernel implements KernelCache {
      */
     Got read(long ino, long handle, long offset, int length) throws FsException {
         Known k = known(ino);
+        int cuts = k.cuts;
         if (offset + length > k.size && scheduler.nowNs() >= k.attributesUntilNs) {
             stat(ino);
         }
@@ -828,7 +832,7 @@ final class SimKernel implements KernelCache {
             }
             int at = (int) (offset % PAGE);
             n = (int) Math.max(0, Math.min(length, k.size - offset));
-            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused, k.unanswered.contains(page), shownFrom(k, page));
+            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused || k.cuts != cuts, k.unanswered.contains(page), shownFrom(k, page));
         } finally {
             lock.unlock();
         }
