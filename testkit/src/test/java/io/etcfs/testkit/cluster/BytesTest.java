@@ -33,6 +33,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Timeout(120)
 class BytesTest {
     private static final int O_RDWR = 2;
+    private static final int O_TRUNC = 01000;
     private static final int O_APPEND = 02000;
     private static final int O_DSYNC = 010000;
     private static final int O_SYNC = 04010000;
@@ -302,6 +303,27 @@ class BytesTest {
         node.release(owner, f.entry().ino(), again.opened().handle());
         node.forget(f.entry().ino(), 2);
         node.forget(link.ino(), 1);
+    }
+
+    /** As above: whether the caller may keep such bits, and that capabilities have to go first, only the open of a file that was there says. */
+    @Test
+    void createDoesNotCutAFileThatRunsWithOthersRights() throws Exception {
+        Call owner = new Call(1, 1000, 1000, 1, true, Call.Interruption.NEVER);
+        for (int mode : new int[] {04755, 02755, 0755}) {
+            byte[] name = Integer.toOctalString(mode).getBytes();
+            Operations.Created f = node.create(owner, 1, name, mode, 0, O_RDWR);
+            long ino = f.entry().ino();
+            assertEquals(5, node.write(owner, ino, f.opened().handle(), 0, MemorySegment.ofArray("bytes".getBytes()), O_RDWR, false, false));
+            if (mode == 0755) {
+                node.setxattr(new Call(3, 0, 0, 1, true, Call.Interruption.NEVER), ino, "security.capability".getBytes(), new byte[20], 0);
+            }
+            assertEquals(Errno.ESTALE, assertThrows(FsException.class, () -> node.create(owner, 1, name, 0644, 0, O_RDWR | O_TRUNC)).errno());
+            assertEquals(5, node.getattr(owner, ino, 0).attributes().size());
+            Operations.Created again = node.create(owner, 1, name, 0644, 0, O_RDWR);
+            node.release(owner, ino, f.opened().handle());
+            node.release(owner, ino, again.opened().handle());
+            node.forget(ino, 2);
+        }
     }
 
     @Test
