@@ -1329,6 +1329,38 @@ def case_mapped_pages_and_calls_see_each_other(a, b):
         p.close()
 
 
+def case_what_a_mapping_did_not_change(a, b):
+    model = bytearray(b'.' * 8192)
+    make(a + '/f', bytes(model))
+    with opened(a + '/f') as fa, opened(b + '/f') as fb:
+        shared = mmap.mmap(fa, 8192)
+        for n in range(4):
+            # Both nodes come to share the file: after a second that nobody changed it.
+            time.sleep(1.1)
+            tick()
+            eq((os.pread(fb, 8192, 0), shared[:]), (model, model))
+            model[n + 10] = model[n + 5000] = shared[n + 10] = shared[n + 5000] = n + 65
+            model[1000:1003] = b'abc' if n % 2 else b'ABC'
+            os.pwrite(fb, model[1000:1003], 1000)
+            os.pwrite(fb, model[6000:6100], 6000)
+            tick()
+            shared.flush()
+            eq((os.pread(fb, 8192, 0), os.pread(fa, 8192, 0), shared[:]), (model, model, model), n)
+        # New contents in the place of those that are mapped.
+        time.sleep(1.1)
+        eq((os.pread(fb, 8192, 0), shared[:]), (model, model))
+        shared[7] = 1
+        with opened(b + '/f', os.O_WRONLY | os.O_TRUNC) as fd:
+            os.write(fd, b'new' * 2000)
+        shared.flush()
+        for root in a, b:
+            now = bytearray(get(root + '/f'))
+            check(now[7] in (1, b'new'[7 % 3]), now[7])
+            now[7] = b'new'[7 % 3]
+            eq(now, b'new' * 2000)
+        shared.close()
+
+
 def case_programs_run(a, b):
     put(a + '/true', get('/bin/true'))
     os.chmod(a + '/true', 0o755)

@@ -514,6 +514,52 @@ class BytesTest {
         close(f);
     }
 
+    /** Both nodes share the file; the page is written back because the other one is about to change it, and waits for X behind that change. */
+    @ParameterizedTest
+    @CsvSource({"false", "true"})
+    void whatAMappingDidNotChangeIsNotWrittenOverWhatOthersDid(boolean newContents) throws Exception {
+        TestClient other = new TestClient(cluster.start("n2"));
+        byte[] bytes = random(1, 10_000);
+        Operations.Created f = sharedFile(other, "f", bytes);
+        DirtyKernel kernel = new DirtyKernel();
+        ((ClusterNode) node).attachKernel(kernel);
+        for (int round = 0; round < 3; round++) {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment scratch = arena.allocate(16_384, 4096);
+                request(c -> node.read(c, f.entry().ino(), f.opened().handle(), 0, 10_000, O_RDWR, scratch));
+            }
+            byte[] pages = Arrays.copyOf(bytes, bytes.length);
+            for (int at : new int[] {10, 11, 12, 4000, 4095, 4096, 9_000, 9_999}) {
+                pages[at]++;
+            }
+            kernel.dirty(f, 0, pages);
+            byte[] theirs = random(10 + round, newContents ? 10_000 : 3_000);
+            if (newContents) {
+                other.truncate("/f", 0);
+            }
+            other.write("/f", newContents ? 0 : 500, theirs, 0);
+            assertEquals(null, kernel.page);
+            request(c -> {
+                node.fsync(c, f.entry().ino(), f.opened().handle(), false);
+                return null;
+            });
+            if (newContents) {
+                // What the mapping changed comes behind the truncation, which takes it away, or behind the write.
+                byte[] now = other.read("/f");
+                for (int at : new int[] {10, 11, 12, 4000, 4095, 4096, 9_000, 9_999}) {
+                    theirs[at] = now[at] == pages[at] ? now[at] : theirs[at];
+                }
+                bytes = theirs;
+            } else {
+                bytes = pages;
+                System.arraycopy(theirs, 0, bytes, 500, theirs.length);
+            }
+            assertArrayEquals(bytes, other.read("/f"), "round " + round);
+            assertArrayEquals(bytes, client.read("/f"), "round " + round);
+        }
+        close(f);
+    }
+
     private static byte[] concat(byte[] one, byte[] other) {
         byte[] both = Arrays.copyOf(one, one.length + other.length);
         System.arraycopy(other, 0, both, one.length, other.length);
