@@ -27,6 +27,8 @@ public enum Fault {
     PAGES_NEVER_CLOSED,
     /** Bytes of a shared mapping wait for the token like any other write. */
     WRITE_BACK_WAITS,
+    /** Pages of a mapping that wait for X are written as a whole, not what the mapping has changed of them. */
+    WHOLE_PAGES_WRITTEN_BACK,
     /** A process that is killed while it waits is not let go. */
     KILLED_CALLER_WAITS,
     /** Bytes of O_APPEND go where the kernel says. */

@@ -43,7 +43,7 @@ final class Bytes {
         Contents contents = new Contents(node, openFiles);
         durability = new Durability(node);
         reads = new Reads(node, contents, new Copies(node, openFiles, contents));
-        writes = new Writes(node, openFiles, contents, durability);
+        writes = new Writes(node, openFiles, contents, durability, reads);
         sizes = new Sizes(node, openFiles, contents, writes.mappings());
         holes = new Holes(node, openFiles, contents, writes);
         seeks = new Seeks(node, contents);

@@ -4,10 +4,12 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.domain.Domain;
 import io.etcfs.core.domain.Mode;
 import io.etcfs.core.domain.Vnode;
+import io.etcfs.core.fault.Fault;
 import io.etcfs.core.token.Blocked;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.Map;
 
 /**
@@ -22,14 +24,19 @@ final class Mappings {
     private static final long MAX_BYTES = 64L << 20;
     private static final Call BACKGROUND = new Call(0, 0, 0, 0, true, Call.Interruption.NEVER);
 
+    /** Nothing is known of what the file has. */
+    static final byte[] NONE = {};
+
     private final Node node;
     private final Writes writes;
+    private final Reads reads;
     /** In all side buffers. */
     private long bytes;
 
-    Mappings(Node node, Writes writes) {
+    Mappings(Node node, Writes writes, Reads reads) {
         this.node = node;
         this.writes = writes;
+        this.reads = reads;
     }
 
     boolean holdsExclusive(Vnode v) {
@@ -39,40 +46,69 @@ final class Mappings {
 
     /** True: X is held, write as usual. False: the bytes are in the side buffer until X is ours. Waits for room there, but never for this inode's token. */
     boolean tryWriteBack(Call call, Vnode v, long offset, MemorySegment data) throws FsException {
+        Reads.Base base = node.monitor().with(() -> holdsExclusive(v) && v.sideBuffer.isEmpty()) || Fault.WHOLE_PAGES_WRITTEN_BACK.on() ? null
+                : reads.base(v, offset, (int) data.byteSize());
         // It is not among the requests whose pages a recall leaves out: with the recall it goes through.
         return node.waiting().run(call, a -> {
             if (holdsExclusive(v) && v.sideBuffer.isEmpty()) {
                 return true;
             }
-            sideBuffer(v, offset, data);
+            sideBuffer(v, offset, data, base != null && reads.stands(base) ? base.bytes() : NONE);
             return false;
         });
     }
 
-    /** Monitor held. Throws {@link Blocked} before it has any effect. */
-    void sideBuffer(Vnode v, long offset, MemorySegment data) {
+    /**
+     * Monitor held. Throws {@link Blocked} before it has any effect.
+     *
+     * @param base what the file has from there on, as far as it is known: what the mapping did not change is not written, as another node can change it before this one
+     *             has X
+     */
+    void sideBuffer(Vnode v, long offset, MemorySegment data, byte[] base) {
         if (bytes > MAX_BYTES && v.pages == null) {
             throw Blocked.INSTANCE;
         }
         boolean first = v.sideBuffer.isEmpty();
-        // By page: a later write-back of a page replaces an earlier one.
         long n = data.byteSize();
         for (long at = offset; at < offset + n; ) {
             long to = Math.min(offset + n, (at / BLOCK + 1) * BLOCK);
             byte[] page = data.asSlice(at - offset, to - at).toArray(ValueLayout.JAVA_BYTE);
-            byte[] before = v.sideBuffer.get(at);
-            if (before != null && before.length > page.length) {
-                // A new array: whoever writes the old one out has to see that it was replaced.
-                byte[] both = before.clone();
-                System.arraycopy(page, 0, both, 0, page.length);
-                page = both;
-            }
-            bytes += page.length - (before == null ? 0 : before.length);
-            v.sideBufferForChange().put(at, page);
+            int known = (int) Math.clamp(base.length - (at - offset), 0, page.length);
+            sideBufferPage(v, at, page, known == 0 ? NONE : Arrays.copyOfRange(base, (int) (at - offset), (int) (at - offset) + known));
             at = to;
         }
-        if (first) {
+        if (first && !v.sideBuffer.isEmpty()) {
             node.tasks().start("write-back-" + v.ino, () -> writeSideBuffer(v));
+        }
+    }
+
+    /** What waits already of the page is replaced, and grows by what differs from {@code base}; behind that by all. */
+    private void sideBufferPage(Vnode v, long at, byte[] page, byte[] base) {
+        long start = at / BLOCK * BLOCK;
+        byte[] both = new byte[BLOCK];
+        BitSet changed = new BitSet(BLOCK);
+        Map<Long, byte[]> before = v.sideBuffer.subMap(start, true, start + BLOCK, false);
+        before.forEach((from, piece) -> {
+            System.arraycopy(piece, 0, both, (int) (from - start), piece.length);
+            changed.set((int) (from - start), (int) (from - start) + piece.length);
+            bytes -= piece.length;
+        });
+        for (int k = 0; k < page.length; k++) {
+            int i = (int) (at - start) + k;
+            if (k >= base.length || page[k] != base[k] || changed.get(i)) {
+                both[i] = page[k];
+                changed.set(i);
+            }
+        }
+        if (!before.isEmpty()) {
+            before.clear();
+        }
+        // New arrays: whoever writes an old one out has to see that it was replaced.
+        for (int from = changed.nextSetBit(0); from >= 0; ) {
+            int to = changed.nextClearBit(from);
+            v.sideBufferForChange().put(start + from, Arrays.copyOfRange(both, from, to));
+            bytes += to - from;
+            from = changed.nextSetBit(to);
         }
     }
 

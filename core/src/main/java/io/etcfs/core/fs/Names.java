@@ -258,7 +258,8 @@ final class Names {
                 }
                 Vnode v = node.vnodes().get(e.ino(), e.home(), false);
                 if ((flags & Bytes.O_TRUNC) != 0) {
-                    if (v.executed > 0) {
+                    if (v.executed > 0 || Xattrs.hasPrivileges(i)) {
+                        // An open for truncation says whether the caller may keep those, and the kernel takes capabilities away before it.
                         throw new FsException(Errno.ESTALE);
                     }
                     try {

@@ -9,6 +9,7 @@ import io.etcfs.core.domain.Vnode;
 import io.etcfs.core.file.Extent;
 import io.etcfs.core.pipeline.DirtyBlocks;
 import io.etcfs.core.token.Blocked;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
@@ -99,27 +100,7 @@ final class Reads {
             }
             copies.requirePublished(d, i);
         }
-        if (n > 0) {
-            long firstBlock = offset / BLOCK;
-            long endBlock = (offset + n + BLOCK - 1) / BLOCK;
-            long block = firstBlock;
-            while (block < endBlock) {
-                Extent e = block >= i.deadFrom ? null : i.extents.atOrAfter(block);
-                long mappedFrom = e == null ? endBlock : Math.min(endBlock, Math.max(block, e.logicalBlock()));
-                if (mappedFrom > block) {
-                    scratch.asSlice(block * BLOCK - base, (mappedFrom - block) * BLOCK).fill((byte) 0);
-                    block = mappedFrom;
-                    continue;
-                }
-                long end = Math.min(Math.min(endBlock, e.logicalEnd()), i.deadFrom);
-                if (e.unwritten()) {
-                    scratch.asSlice(block * BLOCK - base, (end - block) * BLOCK).fill((byte) 0);
-                } else {
-                    planMapped(e, block, end, base, scratch, reads);
-                }
-                block = end;
-            }
-        }
+        planBlocks(i, offset, n, base, scratch, reads);
         if (!reads.isEmpty()) {
             v.readers++;
             node.pipeline().beginDeviceAccess();
@@ -131,6 +112,32 @@ final class Reads {
         }
         Map<Long, byte[]> side = v.sideBuffer.isEmpty() ? Map.of() : new TreeMap<>(v.sideBuffer);
         return new ReadPlan(v, reads, n, i.valid - offset, node.session().revision(), side, dropAfter);
+    }
+
+    /** Holes and what is dirty go to the scratch memory at once, the rest is to be read there. */
+    private void planBlocks(Inode i, long offset, int n, long base, MemorySegment scratch, List<DeviceRead> reads) {
+        if (n <= 0) {
+            return;
+        }
+        long firstBlock = offset / BLOCK;
+        long endBlock = (offset + n + BLOCK - 1) / BLOCK;
+        long block = firstBlock;
+        while (block < endBlock) {
+            Extent e = block >= i.deadFrom ? null : i.extents.atOrAfter(block);
+            long mappedFrom = e == null ? endBlock : Math.min(endBlock, Math.max(block, e.logicalBlock()));
+            if (mappedFrom > block) {
+                scratch.asSlice(block * BLOCK - base, (mappedFrom - block) * BLOCK).fill((byte) 0);
+                block = mappedFrom;
+                continue;
+            }
+            long end = Math.min(Math.min(endBlock, e.logicalEnd()), i.deadFrom);
+            if (e.unwritten()) {
+                scratch.asSlice(block * BLOCK - base, (end - block) * BLOCK).fill((byte) 0);
+            } else {
+                planMapped(e, block, end, base, scratch, reads);
+            }
+            block = end;
+        }
     }
 
     /** Dirty blocks come from memory, the others from the device, adjacent ones in one access. */
@@ -162,6 +169,55 @@ final class Reads {
                 MemorySegment.copy(s.getValue(), (int) (from - s.getKey()), scratch, ValueLayout.JAVA_BYTE, at + from - offset, (int) (to - from));
             }
         }
+    }
+
+    /** A file's bytes up to its end as they are while the token is held as it was: nobody else can have changed them since the kernel was given its pages. */
+    record Base(Domain domain, long lockRevision, long sessionRevision, byte[] bytes) {}
+
+    /** Never waits for a token. Null: it is not known. Without what is in the side buffer. */
+    Base base(Vnode v, long offset, int size) {
+        long from = offset / BLOCK * BLOCK;
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment scratch = arena.allocate((offset + size + BLOCK - 1) / BLOCK * BLOCK - from, BLOCK);
+            List<DeviceRead> reads = new ArrayList<>();
+            long[] valid = {0};
+            Base base = node.monitor().with(() -> {
+                Domain d = node.tokens().known(v.home);
+                Inode i = d == null ? null : d.inodes.get(v.ino);
+                if (i == null || !d.usableForData(Mode.SHARED) || !node.session().trusted() || !d.suspects.isEmpty() || v.changing || !i.isRegular() || !i.extentsLoaded) {
+                    return null;
+                }
+                int n = (int) Math.clamp(i.size - offset, 0, size);
+                planBlocks(i, offset, n, from, scratch, reads);
+                valid[0] = Math.clamp(i.valid - offset, 0, n);
+                if (!reads.isEmpty()) {
+                    v.readers++;
+                    node.pipeline().beginDeviceAccess();
+                }
+                return new Base(d, d.lockRevision, node.session().revision(), new byte[n]);
+            });
+            if (base == null) {
+                return null;
+            }
+            if (!reads.isEmpty()) {
+                try {
+                    for (DeviceRead r : reads) {
+                        node.device().read(r.deviceBlock * BLOCK, scratch.asSlice(r.scratchOffset, r.bytes));
+                    }
+                } catch (DeviceException e) {
+                    return null;
+                } finally {
+                    endRead(v);
+                }
+            }
+            MemorySegment.copy(scratch, ValueLayout.JAVA_BYTE, offset - from, base.bytes, 0, (int) valid[0]);
+            return base;
+        }
+    }
+
+    /** Whether it is what the file has still, but for changes of this node. Monitor held. */
+    boolean stands(Base base) {
+        return base.domain.usableForData(Mode.SHARED) && base.domain.lockRevision == base.lockRevision && node.session().trusted() && node.session().revision() == base.sessionRevision;
     }
 
     private void endRead(Vnode v) {

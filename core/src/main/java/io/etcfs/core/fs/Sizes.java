@@ -79,13 +79,15 @@ final class Sizes {
         }
         contents.requireNoReaders(v);
         long keep = (size + BLOCK - 1) / BLOCK;
-        List<Extent> gone = i.extents.within(keep, FAR);
+        // A file that grows keeps what is reserved behind its end; one that is set to the size it has gives that up.
+        boolean cuts = size <= i.size;
+        List<Extent> gone = cuts ? i.extents.within(keep, FAR) : List.of();
         int spaceKeys = openFiles.spaceKeys(gone);
-        int records = extentRecordsFrom(i, keep);
+        int records = cuts ? extentRecordsFrom(i, keep) : 0;
         if (!node.pipeline().room(Math.min(spaceKeys, OpenFiles.MAX_SPACE_KEYS) + Math.min(records, OpenFiles.MAX_SPACE_KEYS) + ROOM)) {
             throw Blocked.INSTANCE;
         }
-        if (size < i.size || keep < i.extents.end()) {
+        if (cuts) {
             if (i.deadFrom == Long.MAX_VALUE && spaceKeys <= OpenFiles.maxSpaceKeys() && records <= OpenFiles.maxSpaceKeys()) {
                 node.space().free(i.extents.remove(keep, FAR), d);
             } else if (!gone.isEmpty()) {

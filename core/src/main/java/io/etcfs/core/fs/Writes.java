@@ -42,12 +42,12 @@ final class Writes {
     /** Requests that are to be made again by a thread that may wait, after bytes of theirs had reached blocks in place: by their number, the epoch of the blocks. */
     private final Map<Long, Long> cutShort = new ConcurrentHashMap<>();
 
-    Writes(Node node, OpenFiles openFiles, Contents contents, Durability durability) {
+    Writes(Node node, OpenFiles openFiles, Contents contents, Durability durability, Reads reads) {
         this.node = node;
         this.openFiles = openFiles;
         this.contents = contents;
         this.durability = durability;
-        this.mappings = new Mappings(node, this);
+        this.mappings = new Mappings(node, this, reads);
     }
 
     Mappings mappings() {
@@ -284,7 +284,7 @@ final class Writes {
     WritePlan planWrite(Vnode v, long wantedOffset, MemorySegment bytes, Where where, boolean killPrivileges, Source source, boolean cached) throws FsException {
         if (source == Source.MAPPING && (!mappings.holdsExclusive(v) || !v.sideBuffer.isEmpty())) {
             // X went while this waited: the bytes wait for it in the side buffer, behind those that do already.
-            mappings.sideBuffer(v, wantedOffset, bytes);
+            mappings.sideBuffer(v, wantedOffset, bytes, Mappings.NONE);
             return WritePlan.SIDE_BUFFERED;
         }
         Domain d = node.tokens().requireForData(v.home, Mode.EXCLUSIVE);

@@ -25,6 +25,7 @@ final class Xattrs {
     private static final int XATTR_TOTAL_MAX = 524_288;
     private static final byte[] TRUSTED = "trusted.".getBytes(StandardCharsets.US_ASCII);
     private static final ByteBuffer ACCESS_KEY = ByteBuffer.wrap(Acl.ACCESS);
+    private static final ByteBuffer CAPABILITIES_KEY = ByteBuffer.wrap("security.capability".getBytes(StandardCharsets.US_ASCII));
     private static final ByteBuffer DEFAULT_KEY = ByteBuffer.wrap(Acl.DEFAULT);
     private static final List<byte[]> XATTR_NAMESPACES = List.of("user.".getBytes(StandardCharsets.US_ASCII), TRUSTED, "security.".getBytes(StandardCharsets.US_ASCII));
     private static final long REQUEST_NS = 5_000_000_000L;
@@ -148,6 +149,11 @@ final class Xattrs {
 
     static boolean hasAccessAcl(Inode i) {
         return i.xattrs().containsKey(ACCESS_KEY);
+    }
+
+    /** Whoever runs it gets more than it has: set-user-id, set-group-id, capabilities. */
+    static boolean hasPrivileges(Inode i) {
+        return (i.mode & (Inode.SET_UID | Inode.SET_GID)) != 0 || i.xattrs().containsKey(CAPABILITIES_KEY);
     }
 
     /** The mode was set: the access ACL follows. */

@@ -549,6 +549,18 @@ def case_times_that_are_set_stay(a, b):
     check(abs(os.stat(b + '/f').st_mtime - time.time()) < 2, 'now')
 
 
+def case_times_of_all_ages(a, b):
+    path = make(a + '/f')
+    for s in 0, -1, -5, 1 << 31, 1 << 32, -(1 << 31), (1 << 33) - 1, 9_223_372_035, -9_223_372_035:
+        if not OURS and not -(1 << 31) < s < 15_032_385_535:
+            continue
+        os.utime(path, ns=(s * 10**9 + 999_999_999, s * 10**9 + 1))
+        eq((os.stat(b + '/f').st_atime_ns, os.stat(b + '/f').st_mtime_ns), (s * 10**9 + 999_999_999, s * 10**9 + 1))
+    for s, end in (1 << 40, 9_223_372_035 if OURS else 15_032_385_535), (-(1 << 40), -9_223_372_035 if OURS else -(1 << 31)):
+        os.utime(path, (s, s))
+        eq(os.stat(b + '/f').st_mtime_ns, end * 10**9)
+
+
 def case_times_of_a_file(a, b):
     begin = time.time_ns()
     make(a + '/f', b'12345')
@@ -1074,6 +1086,44 @@ def case_appends(a, b):
     eq(get(b + '/f'), text + b'12')
 
 
+def case_appends_by_fcntl_and_by_call(a, b):
+    make(a + '/f', b'0' * 10)
+    with opened(a + '/f') as fa, opened(b + '/f') as fb:
+        flags = fcntl.fcntl(fb, fcntl.F_GETFL)
+        fcntl.fcntl(fb, fcntl.F_SETFL, flags | os.O_APPEND)
+        for _ in range(5):
+            os.pwrite(fa, b'a', os.fstat(fa).st_size)
+            os.write(fb, b'b')
+        eq(get(a + '/f'), b'0' * 10 + b'ab' * 5)
+        fcntl.fcntl(fb, fcntl.F_SETFL, flags)
+        os.pwrite(fb, b'H', 0)
+        eq(get(a + '/f'), b'H' + b'0' * 9 + b'ab' * 5)
+        size = 20
+        for _ in range(5):
+            for fd in fa, fb:
+                if OURS:
+                    # The kernel does not say that it is an append, and places it at the end that it knows: B4a.
+                    os.fstat(fd)
+                eq(os.pwritev(fd, [b'12', b'3'], 0, os.RWF_APPEND), 3)
+                size += 3
+                eq((os.fstat(fa).st_size, os.fstat(fb).st_size), (size, size))
+        eq(get(b + '/f'), b'H' + b'0' * 9 + b'ab' * 5 + b'123' * 10)
+
+
+def case_the_end_after_an_append(a, b):
+    make(a + '/f', b'0' * 10)
+    with opened(a + '/f', os.O_WRONLY | os.O_APPEND) as fa, opened(b + '/f', os.O_WRONLY | os.O_APPEND) as fb:
+        for size in range(15, 60, 10):
+            os.write(fa, b'aaaaa')
+            # The position is of the end that the kernel knew, where another node has appended: B4a.
+            a == b and eq(os.lseek(fa, 0, os.SEEK_CUR), size)
+            eq(os.lseek(fa, 0, os.SEEK_END), size)
+            os.write(fb, b'bbbbb')
+            a == b and eq(os.lseek(fb, 0, os.SEEK_CUR), size + 5)
+            eq((os.fstat(fb).st_size, os.lseek(fb, 0, os.SEEK_END)), (size + 5, size + 5))
+    eq(get(b + '/f'), b'0' * 10 + b'aaaaabbbbb' * 5)
+
+
 def case_concurrent_appends_are_whole(a, b):
     make(a + '/f')
 
@@ -1197,6 +1247,25 @@ def case_fallocate(a, b):
         fails(errno.EBADF, fallocate, fd, 0, 0, 10)
 
 
+def case_what_is_reserved_behind_the_end(a, b):
+    with opened(a + '/f', os.O_CREAT | os.O_RDWR) as fd:
+        fallocate(fd, KEEP_SIZE, 0, 1 << 20)
+        for size in 100, 4096, 10_000:
+            os.truncate(b + '/f', size)
+            s = os.stat(a + '/f')
+            eq((s.st_size, s.st_blocks), (size, 2048), 'a file that grows keeps it')
+        os.pwrite(fd, b'x', 50_000)
+        eq(os.stat(b + '/f').st_blocks, 2048)
+        eq(get(b + '/f'), bytes(50_000) + b'x')
+        os.ftruncate(fd, 200_000)
+        eq(os.stat(b + '/f').st_blocks, 2048)
+        os.truncate(b + '/f', 200_000)
+        eq(os.stat(a + '/f').st_blocks, 49 * 8, 'its own size gives it up')
+        fallocate(fd, KEEP_SIZE, 1 << 20, 4096)
+        os.truncate(b + '/f', 5)
+        eq((os.stat(a + '/f').st_blocks, get(a + '/f')), (8, bytes(5)))
+
+
 def case_direct_io(a, b):
     m = mmap.mmap(-1, 65536)
     m.write(random.randbytes(65536))
@@ -1258,6 +1327,38 @@ def case_mapped_pages_and_calls_see_each_other(a, b):
         p[0:5] = b'local'
         eq(os.pread(fd, 5, 0), b'later')
         p.close()
+
+
+def case_what_a_mapping_did_not_change(a, b):
+    model = bytearray(b'.' * 8192)
+    make(a + '/f', bytes(model))
+    with opened(a + '/f') as fa, opened(b + '/f') as fb:
+        shared = mmap.mmap(fa, 8192)
+        for n in range(4):
+            # Both nodes come to share the file: after a second that nobody changed it.
+            time.sleep(1.1)
+            tick()
+            eq((os.pread(fb, 8192, 0), shared[:]), (model, model))
+            model[n + 10] = model[n + 5000] = shared[n + 10] = shared[n + 5000] = n + 65
+            model[1000:1003] = b'abc' if n % 2 else b'ABC'
+            os.pwrite(fb, model[1000:1003], 1000)
+            os.pwrite(fb, model[6000:6100], 6000)
+            tick()
+            shared.flush()
+            eq((os.pread(fb, 8192, 0), os.pread(fa, 8192, 0), shared[:]), (model, model, model), n)
+        # New contents in the place of those that are mapped.
+        time.sleep(1.1)
+        eq((os.pread(fb, 8192, 0), shared[:]), (model, model))
+        shared[7] = 1
+        with opened(b + '/f', os.O_WRONLY | os.O_TRUNC) as fd:
+            os.write(fd, b'new' * 2000)
+        shared.flush()
+        for root in a, b:
+            now = bytearray(get(root + '/f'))
+            check(now[7] in (1, b'new'[7 % 3]), now[7])
+            now[7] = b'new'[7 % 3]
+            eq(now, b'new' * 2000)
+        shared.close()
 
 
 def case_programs_run(a, b):
@@ -1907,6 +2008,44 @@ def case_an_unlinked_file_lives_until_it_is_closed(a, b):
     eq(get(a + '/f'), b'another')
 
 
+def case_descriptors_of_a_path(a, b):
+    make(a + '/f', b'bytes')
+    os.mkdir(a + '/d')
+    fd, held, dir = os.open(b + '/f', os.O_PATH), os.open(b + '/f', os.O_RDONLY), os.open(b + '/d', os.O_PATH)
+    path = '/proc/self/fd/%d' % fd
+    fails(errno.EBADF, os.read, fd, 5)
+    eq((os.fstat(fd).st_size, get(path)), (5, b'bytes'))
+    os.chmod(path, 0o640)
+    eq(mode(a + '/f'), 0o640)
+    os.rename(a + '/f', a + '/g')
+    make(a + '/f', b'others')
+    eq((os.fstat(fd).st_size, get(path)), (5, b'bytes'))
+    os.unlink(a + '/g')
+    eq((os.fstat(fd).st_nlink, get(path)), (0, b'bytes'), 'somebody has it open')
+    os.close(held)
+    if a == b:
+        eq((os.fstat(fd).st_nlink, get(path)), (0, b'bytes'))
+    os.close(fd)
+    # By itself it does not keep what another node removes: the kernel does not tell of it.
+    fd = os.open(b + '/f', os.O_PATH)
+    if a == b:
+        os.unlink(a + '/f')
+        eq((os.fstat(fd).st_nlink, get('/proc/self/fd/%d' % fd)), (0, b'others'))
+    else:
+        time.sleep(0.6)
+        os.unlink(a + '/f')
+        fails(errno.ESTALE, os.fstat, fd)
+    os.close(fd)
+    make(a + '/d/x')
+    eq(os.stat('x', dir_fd=dir).st_size, 0)
+    os.unlink(a + '/d/x')
+    os.rmdir(a + '/d')
+    os.mkdir(a + '/d')
+    fails(errno.ENOENT, os.open, 'x', os.O_CREAT | os.O_WRONLY, dir_fd=dir)
+    eq((os.fstat(dir).st_nlink, os.listdir(a + '/d')), (0, []))
+    os.close(dir)
+
+
 def case_space_comes_back(a, b):
     data = random.randbytes(1 << 20)
     if not OURS:
@@ -2047,6 +2186,26 @@ class DIR:
 
     def close(self):
         libc.closedir(self.d)
+
+
+def case_the_working_directory_is_moved(a, b):
+    os.makedirs(a + '/p/d/in')
+    os.mkdir(a + '/q')
+    os.chdir(b + '/p/d')
+    for old, new in ('p/d', 'q/e'), ('q/e', 'p/f'), ('p', 'r'):
+        os.rename(a + '/' + old, a + '/' + new)
+        make('here')
+        eq(sorted(os.listdir('.')), ['here', 'in'])
+        os.unlink('here')
+        moved = 'r/f' if new == 'r' else new
+        eq(os.listdir(a + '/' + moved), ['in'])
+        if a != b:
+            # The kernel goes by where it last found it, and asks for neither '..' nor getcwd.
+            os.stat(b + '/' + moved)
+        eq(os.getcwd(), os.path.realpath(b) + '/' + moved)
+        eq(os.stat('..').st_ino, os.stat(a + '/' + moved + '/..').st_ino)
+        eq(os.stat('in/../..').st_ino, os.stat(b + '/' + os.path.dirname(moved)).st_ino)
+    os.chdir('/')
 
 
 def case_listings_name_types_and_inodes(a, b):

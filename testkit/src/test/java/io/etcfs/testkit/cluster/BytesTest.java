@@ -33,6 +33,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Timeout(120)
 class BytesTest {
     private static final int O_RDWR = 2;
+    private static final int O_TRUNC = 01000;
     private static final int O_APPEND = 02000;
     private static final int O_DSYNC = 010000;
     private static final int O_SYNC = 04010000;
@@ -304,6 +305,27 @@ class BytesTest {
         node.forget(link.ino(), 1);
     }
 
+    /** As above: whether the caller may keep such bits, and that capabilities have to go first, only the open of a file that was there says. */
+    @Test
+    void createDoesNotCutAFileThatRunsWithOthersRights() throws Exception {
+        Call owner = new Call(1, 1000, 1000, 1, true, Call.Interruption.NEVER);
+        for (int mode : new int[] {04755, 02755, 0755}) {
+            byte[] name = Integer.toOctalString(mode).getBytes();
+            Operations.Created f = node.create(owner, 1, name, mode, 0, O_RDWR);
+            long ino = f.entry().ino();
+            assertEquals(5, node.write(owner, ino, f.opened().handle(), 0, MemorySegment.ofArray("bytes".getBytes()), O_RDWR, false, false));
+            if (mode == 0755) {
+                node.setxattr(new Call(3, 0, 0, 1, true, Call.Interruption.NEVER), ino, "security.capability".getBytes(), new byte[20], 0);
+            }
+            assertEquals(Errno.ESTALE, assertThrows(FsException.class, () -> node.create(owner, 1, name, 0644, 0, O_RDWR | O_TRUNC)).errno());
+            assertEquals(5, node.getattr(owner, ino, 0).attributes().size());
+            Operations.Created again = node.create(owner, 1, name, 0644, 0, O_RDWR);
+            node.release(owner, ino, f.opened().handle());
+            node.release(owner, ino, again.opened().handle());
+            node.forget(ino, 2);
+        }
+    }
+
     @Test
     void closeWaitsForTheSideBuffer() throws Exception {
         TestClient other = new TestClient(cluster.start("n2"));
@@ -489,6 +511,52 @@ class BytesTest {
         assertEquals(at, seek(f, 4096, 3));
         kernel.dirty(f, at + 4096, random(2, 4096));
         assertEquals(at + 8192, seek(f, at, 4));
+        close(f);
+    }
+
+    /** Both nodes share the file; the page is written back because the other one is about to change it, and waits for X behind that change. */
+    @ParameterizedTest
+    @CsvSource({"false", "true"})
+    void whatAMappingDidNotChangeIsNotWrittenOverWhatOthersDid(boolean newContents) throws Exception {
+        TestClient other = new TestClient(cluster.start("n2"));
+        byte[] bytes = random(1, 10_000);
+        Operations.Created f = sharedFile(other, "f", bytes);
+        DirtyKernel kernel = new DirtyKernel();
+        ((ClusterNode) node).attachKernel(kernel);
+        for (int round = 0; round < 3; round++) {
+            try (Arena arena = Arena.ofConfined()) {
+                MemorySegment scratch = arena.allocate(16_384, 4096);
+                request(c -> node.read(c, f.entry().ino(), f.opened().handle(), 0, 10_000, O_RDWR, scratch));
+            }
+            byte[] pages = Arrays.copyOf(bytes, bytes.length);
+            for (int at : new int[] {10, 11, 12, 4000, 4095, 4096, 9_000, 9_999}) {
+                pages[at]++;
+            }
+            kernel.dirty(f, 0, pages);
+            byte[] theirs = random(10 + round, newContents ? 10_000 : 3_000);
+            if (newContents) {
+                other.truncate("/f", 0);
+            }
+            other.write("/f", newContents ? 0 : 500, theirs, 0);
+            assertEquals(null, kernel.page);
+            request(c -> {
+                node.fsync(c, f.entry().ino(), f.opened().handle(), false);
+                return null;
+            });
+            if (newContents) {
+                // What the mapping changed comes behind the truncation, which takes it away, or behind the write.
+                byte[] now = other.read("/f");
+                for (int at : new int[] {10, 11, 12, 4000, 4095, 4096, 9_000, 9_999}) {
+                    theirs[at] = now[at] == pages[at] ? now[at] : theirs[at];
+                }
+                bytes = theirs;
+            } else {
+                bytes = pages;
+                System.arraycopy(theirs, 0, bytes, 500, theirs.length);
+            }
+            assertArrayEquals(bytes, other.read("/f"), "round " + round);
+            assertArrayEquals(bytes, client.read("/f"), "round " + round);
+        }
         close(f);
     }
 
