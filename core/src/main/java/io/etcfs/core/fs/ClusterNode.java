@@ -22,6 +22,7 @@ import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.session.OneHistory;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.space.InodeNumbers;
@@ -86,13 +87,14 @@ public final class ClusterNode implements Operations {
         Keys keys = new Keys(settings.filesystem());
         NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
         Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
-        Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
+        MetadataStore store = new OneHistory(ports.store(), tasks, keys.superblock(), this::stop);
+        Session session = new Session(monitor, store, tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
         BlockDevice device = new FencedDevice(ports.device(), session::trusted, this::stop);
-        Pipeline pipeline = new Pipeline(monitor, ports.store(), device, session, keys, settings.node(), settings.maxTxnOps());
-        Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
+        Pipeline pipeline = new Pipeline(monitor, store, device, session, keys, settings.node(), settings.maxTxnOps());
+        Tokens tokens = new Tokens(monitor, store, tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
         long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;
-        Space space = new Space(monitor, ports.store(), device, tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
-        InodeNumbers numbers = new InodeNumbers(monitor, ports.store(), tasks, session, keys, ports.random());
+        Space space = new Space(monitor, store, device, tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
+        InodeNumbers numbers = new InodeNumbers(monitor, store, tasks, session, keys, ports.random());
         Vnodes vnodes = new Vnodes();
         KernelView view = new KernelView(monitor, session, vnodes, nameHash);
         Journal journal = new Journal(pipeline, space, keys, settings.node());
@@ -105,7 +107,7 @@ public final class ClusterNode implements Operations {
                 throw (RuntimeException) e;
             });
         });
-        node = new Node(monitor, ports.store(), device, tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
+        node = new Node(monitor, store, device, tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
         waiting.reading(tokens::lastPageNs);
         waiting.storeTakesNothing(() -> space.storeRoom() == StoreRoom.NONE);
         openFiles = new OpenFiles(node);
@@ -115,9 +117,9 @@ public final class ClusterNode implements Operations {
         xattrs = new Xattrs(node, namespace);
         bytes = new Bytes(node, openFiles);
         upkeep = new Upkeep(node, settings.maxCachedBytes());
-        locks = new Locks(monitor, ports.store(), tasks, session, keys, settings.node(), this::locksLost);
+        locks = new Locks(monitor, store, tasks, session, keys, settings.node(), this::locksLost);
         locking = new Locking(node, locks);
-        fences = new FenceController(monitor, ports.store(), tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
+        fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
