@@ -246,6 +246,25 @@ public final class DevCluster implements AutoCloseable {
         dev(UP_LIMIT, "up", Integer.toString(nodes));
     }
 
+    /** Keeps what etcd's only member has on its disk, to be put back by {@link #restoreEtcd}. */
+    public void saveEtcd() throws InterruptedException {
+        killEtcd();
+        copyEtcd("data", "saved");
+        startMissing();
+    }
+
+    /** etcd comes back with the data that it had then. */
+    public void restoreEtcd() throws InterruptedException {
+        killEtcd();
+        copyEtcd("saved", "data");
+        startMissing();
+    }
+
+    private void copyEtcd(String from, String to) {
+        Path member = state.resolve("etcd/e1");
+        answered("cp", run(List.of("bash", "-c", "rm -rf \"$1\" && cp -a \"$0\" \"$1\"", member.resolve(from).toString(), member.resolve(to).toString()), Map.of(), DOWN_LIMIT));
+    }
+
     private static void killAndWait(long pid) throws InterruptedException {
         signal("KILL", pid);
         long end = System.nanoTime() + Duration.ofSeconds(10).toNanos();
