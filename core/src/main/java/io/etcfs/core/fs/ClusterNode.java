@@ -76,6 +76,7 @@ public final class ClusterNode implements Operations {
     private final Locks locks;
     private final Locking locking;
     private final FenceController fences;
+    private final KnownHistory history;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
     private long lastStatusNs = Long.MIN_VALUE / 2;
@@ -116,7 +117,8 @@ public final class ClusterNode implements Operations {
         renames = new Renames(node, namespace);
         xattrs = new Xattrs(node, namespace);
         bytes = new Bytes(node, openFiles);
-        upkeep = new Upkeep(node, settings.maxCachedBytes());
+        history = new KnownHistory(monitor, store, ports.device(), device, superblock, keys, settings.node());
+        upkeep = new Upkeep(node, settings.maxCachedBytes(), history);
         locks = new Locks(monitor, store, tasks, session, keys, settings.node(), this::locksLost);
         locking = new Locking(node, locks);
         fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
@@ -134,6 +136,7 @@ public final class ClusterNode implements Operations {
     /** Opens the session, reads what this node owns and begins to publish. */
     public void start() throws StartException {
         Fault.warn();
+        history.check();
         List<KeyValue> early = Fault.OPENED_READ_EARLY.on() ? openFiles.openedBefore() : null;
         node.session().open();
         try {
@@ -147,6 +150,7 @@ public final class ClusterNode implements Operations {
             leave(CLOSE_NS);
             throw e;
         }
+        history.tryWrite();
         upkeep.start(node.tasks());
         fences.start();
     }
@@ -231,6 +235,7 @@ public final class ClusterNode implements Operations {
             boolean released = node.tokens().releaseAll(until);
             node.space().prepareToRelease();
             sync(Math.max(1, until - node.monitor().nowNs()));
+            history.tryWrite();
             published = released;
         } catch (FsException e) {
             LOG.log(System.Logger.Level.WARNING, "not everything could be published before leaving: {0}", e.errno());

@@ -246,7 +246,7 @@ public final class DevCluster implements AutoCloseable {
         dev(UP_LIMIT, "up", Integer.toString(nodes));
     }
 
-    /** Keeps what etcd's only member has on its disk, to be put back by {@link #restoreEtcd}. */
+    /** Keeps what etcd's only member has on its disk, to be put back by {@link #restoreEtcd}. Nodes that are not mounted are afterwards. */
     public void saveEtcd() throws InterruptedException {
         killEtcd();
         copyEtcd("data", "saved");
@@ -255,9 +255,20 @@ public final class DevCluster implements AutoCloseable {
 
     /** etcd comes back with the data that it had then. */
     public void restoreEtcd() throws InterruptedException {
+        answered("dev up", tryRestoreEtcd());
+    }
+
+    /** The same, however the mounting of nodes that are not mounted ends. */
+    public Result tryRestoreEtcd() throws InterruptedException {
         killEtcd();
         copyEtcd("saved", "data");
-        startMissing();
+        return tryDev(UP_LIMIT, "up", Integer.toString(nodes));
+    }
+
+    /** Copies the device into a file, or back. */
+    public void copyDevice(Path image, boolean back) {
+        String device = dev(DOWN_LIMIT, "device").strip();
+        answered("dd", run(List.of("dd", "if=" + (back ? image : device), "of=" + (back ? device : image), "bs=4M", "conv=" + (back ? "fsync" : "sparse")), Map.of(), DOWN_LIMIT));
     }
 
     private void copyEtcd(String from, String to) {

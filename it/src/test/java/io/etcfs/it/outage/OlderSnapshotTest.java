@@ -46,7 +46,7 @@ class OlderSnapshotTest {
     /** Both go on as if nothing were, and who mounts it then is shown a file that was removed. */
     @Test
     void thatTheyGoOnIsSeen() throws Exception {
-        try (DevCluster cluster = DevCluster.up(2, Fault.HISTORY_GOES_BACK)) {
+        try (DevCluster cluster = DevCluster.up(2, Fault.HISTORY_GOES_BACK, Fault.MARKS_IGNORED)) {
             byte[] removed = goBack(cluster);
             Thread.sleep(5_000);
             assertTrue(cluster.isServing(1) && cluster.isServing(2), cluster.logTails());
@@ -54,6 +54,29 @@ class OlderSnapshotTest {
             cluster.remount(2);
             assertEquals(removed.length, Files.size(cluster.mount(2).resolve("d/one")));
             cluster.markBroken();
+        }
+    }
+
+    /** All have left when it comes back: the device remembers, unless it is put back to what it was then, too. */
+    @Test
+    void nobodyMountsItButWithTheDevicesCopyOfThatTime() throws Exception {
+        try (DevCluster cluster = DevCluster.up(1)) {
+            Path d = cluster.mount(1).resolve("d");
+            Files.createDirectory(d);
+            Files.write(d.resolve("one"), bytes(1));
+            cluster.umount(1);
+            Path image = cluster.scratch().resolve("image");
+            cluster.copyDevice(image, false);
+            cluster.saveEtcd();
+            Files.delete(d.resolve("one"));
+            Files.write(d.resolve("two"), bytes(2));
+            cluster.umount(1);
+            DevCluster.Result refused = cluster.tryRestoreEtcd();
+            assertTrue(refused.code() != 0 && refused.error().contains("etcd's history went back: it is at revision "), refused.toString());
+            cluster.copyDevice(image, true);
+            cluster.remount(1);
+            assertArrayEquals(bytes(1), Files.readAllBytes(d.resolve("one")));
+            assertFalse(Files.exists(d.resolve("two")));
         }
     }
 

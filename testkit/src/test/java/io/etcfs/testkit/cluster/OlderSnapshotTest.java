@@ -9,9 +9,13 @@ import io.etcfs.core.fault.Fault;
 import io.etcfs.core.fs.ClusterNode;
 import io.etcfs.core.fs.FsException;
 import io.etcfs.core.record.Keys;
+import io.etcfs.core.session.StartException;
+import io.etcfs.core.store.Key;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.Op;
 import io.etcfs.core.store.OtherClusterException;
+import io.etcfs.core.store.Txn;
 import io.etcfs.testkit.store.MemoryStore;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
@@ -149,6 +153,92 @@ class OlderSnapshotTest {
         assertTrue(n1.leave(5 * SECOND));
         store.restore(old);
         return b.read("/d/f");
+    }
+
+    /** All have left when the older snapshot is restored: the device remembers. */
+    @Test
+    void nobodyMountsIt() throws Exception {
+        MemoryStore.Snapshot old = snapshotAndMore();
+        store.restore(old);
+        String why = assertThrows(StartException.class, () -> cluster.start("b")).getMessage();
+        assertTrue(why.startsWith("etcd's history went back: it is at revision " + old.revision() + ", and was at "), why);
+        assertTrue(why.contains("when node 'a' last said so"), why);
+        assertThrows(StartException.class, () -> cluster.start("a"));
+        assertEquals(old.revision(), store.revision());
+    }
+
+    /** A restore that raises the revision, or an etcd that has grown since: the markers of batches stay behind. */
+    @Test
+    void norOneWhoseRevisionWasRaised() throws Exception {
+        MemoryStore.Snapshot old = snapshotAndMore();
+        long newest = store.revision();
+        store.restore(old);
+        while (store.revision() <= newest) {
+            store.commit(new Txn(List.of(), List.of(Op.put(Key.of("somebody else's"), new byte[0])), List.of()), SECOND);
+        }
+        String why = assertThrows(StartException.class, () -> cluster.start("b")).getMessage();
+        assertTrue(why.startsWith("etcd's history went back: the last batch of node 'a' in it is of revision "), why);
+    }
+
+    @Test
+    void mountingItIsSeen() throws Exception {
+        Fault.plant(Set.of(Fault.MARKS_IGNORED));
+        store.restore(snapshotAndMore());
+        TestClient b = new TestClient(cluster.start("b"));
+        assertEquals(BYTES, b.stat("/d/f").size());
+    }
+
+    @Test
+    void withTheDevicesCopyOfTheSameTimeItIsMounted() throws Exception {
+        ClusterNode n1 = cluster.start("a");
+        TestClient a = new TestClient(n1);
+        a.mkdir("/d");
+        a.write("/d/f", 0, filled(1), 0);
+        assertTrue(n1.leave(5 * SECOND));
+        MemoryStore.Snapshot old = store.save();
+        byte[] image = cluster.device.copy();
+        more();
+        store.restore(old);
+        assertThrows(StartException.class, () -> cluster.start("b"));
+        cluster.device.restore(image);
+        assertArrayEquals(filled(1), new TestClient(cluster.start("b")).read("/d/f"));
+        assertEquals(List.of(), cluster.stopped);
+    }
+
+    /** One that crashed has told the device when it began to serve. */
+    @Test
+    void whatBeganLaterIsKnownThoughItDidNotLeave() throws Exception {
+        ClusterNode n1 = cluster.start("a");
+        assertTrue(n1.leave(5 * SECOND));
+        MemoryStore.Snapshot old = store.save();
+        cluster.start("b");
+        MemoryStore.Snapshot newer = store.save();
+        store.restore(old);
+        assertThrows(StartException.class, () -> cluster.start("c"));
+        store.restore(newer);
+        cluster.start("c");
+    }
+
+    /** From when a file was there that has been removed since, and everybody has left. */
+    private MemoryStore.Snapshot snapshotAndMore() throws Exception {
+        ClusterNode n1 = cluster.start("a");
+        TestClient a = new TestClient(n1);
+        a.mkdir("/d");
+        a.write("/d/f", 0, filled(1), 0);
+        a.fsync("/d/f");
+        assertTrue(n1.leave(5 * SECOND));
+        MemoryStore.Snapshot old = store.save();
+        more();
+        return old;
+    }
+
+    private void more() throws Exception {
+        ClusterNode n1 = cluster.start("a");
+        TestClient a = new TestClient(n1);
+        a.unlink("/d/f");
+        a.write("/d/g", 0, filled(2), 0);
+        a.fsync("/d/g");
+        assertTrue(n1.leave(5 * SECOND));
     }
 
     @Test
