@@ -1,5 +1,6 @@
 package io.etcfs.cli;
 
+import io.etcfs.core.store.OtherClusterException;
 import io.etcfs.node.host.Refusal;
 import java.io.PrintWriter;
 import java.util.Arrays;
@@ -90,6 +91,10 @@ public final class Program {
             case Refusal refusal -> {
                 print(command, refusal.getMessage());
                 return refusal.exitCode();
+            }
+            case OtherClusterException other -> {
+                print(command, other.getMessage() + ": name members of one cluster with --etcd");
+                return command.getCommandSpec().exitCodeOnExecutionException();
             }
             default -> {
                 print(command, "internal error: " + e);

@@ -23,11 +23,13 @@ final class Asking {
 
     private final Members members;
     private final Login login;
+    private final OneCluster cluster;
     private final Clock clock;
 
-    Asking(Members members, Login login, Clock clock) {
+    Asking(Members members, Login login, OneCluster cluster, Clock clock) {
         this.members = members;
         this.login = login;
+        this.cluster = cluster;
         this.clock = clock;
     }
 
@@ -51,6 +53,7 @@ final class Asking {
     }
 
     <Q, R> Answer<R> askOnce(MethodDescriptor<Q, R> method, Q request, long timeoutNs) throws StoreUnavailableException, StoreRejectedException {
+        cluster.require();
         List<Member> order = members.order();
         long startNs = System.nanoTime();
         long sliceNs = Math.min(MAX_SLICE_NS, timeoutNs / (order.size() + 1));
@@ -83,6 +86,7 @@ final class Asking {
                 if (unary.answer() != null) {
                     return new Answer<>(unary.answer(), unary.sentAtNs());
                 }
+                cluster.require();
                 StoreRejectedException refused = Refusal.ofRead(unary.failure());
                 if (refused == null && loginRefused(unary.failure())) {
                     refused = new StoreRejectedException(StoreRejectedException.Reason.UNAUTHENTICATED, Refusal.text(unary.failure()));

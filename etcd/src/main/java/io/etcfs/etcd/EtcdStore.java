@@ -51,12 +51,15 @@ import java.util.concurrent.TimeoutException;
  * wrong is {@link Outcome.Unknown}, a full database included. The one exception to "once": a transaction that was refused for its login token, hence
  * had no effect, is sent again with a new token.
  *
+ * <p>Who answers first says which cluster it is; once another one has answered ({@link OneCluster}) each call throws.
+ *
  * <p>An interrupt ends every call early, as if its time was over; the interrupt status stays set.
  */
 public final class EtcdStore implements MetadataStore {
     private static final int DATA_THREADS = 2;
 
     private final Clock clock;
+    private final OneCluster cluster = new OneCluster();
     private final Login login;
     private final Members members;
     private final Members beatMembers;
@@ -72,9 +75,9 @@ public final class EtcdStore implements MetadataStore {
         this.clock = clock;
         login = new Login(options);
         Headers headers = new Headers(login::token);
-        members = new Members("etcd-io", DATA_THREADS, options, headers);
-        beatMembers = new Members("etcd-beats", 1, options, headers);
-        asking = new Asking(members, login, clock);
+        members = new Members("etcd-io", DATA_THREADS, options, headers, cluster);
+        beatMembers = new Members("etcd-beats", 1, options, headers, cluster);
+        asking = new Asking(members, login, cluster, clock);
         watches = new Watches(members, login, asking, clock, tasks);
         members.connectAll();
         beatMembers.connectAll();
@@ -82,19 +85,20 @@ public final class EtcdStore implements MetadataStore {
 
     @Override
     public Outcome commit(Txn txn, long timeoutNs) throws StoreRejectedException {
+        cluster.require();
         long untilNs = System.nanoTime() + timeoutNs;
         TxnRequest request = Wire.txn(txn);
         try {
             login.ensure(asking, timeoutNs);
             String token = login.token();
             try {
-                return commitOnce(request, untilNs - System.nanoTime());
+                return commitOnce(txn, request, untilNs - System.nanoTime());
             } catch (StoreRejectedException e) {
                 if (!login.possible() || !Refusal.ofToken(e.getMessage())) {
                     throw e;
                 }
                 login.renew(token, asking, untilNs - System.nanoTime());
-                return commitOnce(request, untilNs - System.nanoTime());
+                return commitOnce(txn, request, untilNs - System.nanoTime());
             }
         } catch (StoreUnavailableException e) {
             return new Outcome.Unknown(e.getMessage());
@@ -104,7 +108,7 @@ public final class EtcdStore implements MetadataStore {
         }
     }
 
-    private Outcome commitOnce(TxnRequest request, long timeoutNs) throws StoreRejectedException, InterruptedException {
+    private Outcome commitOnce(Txn txn, TxnRequest request, long timeoutNs) throws StoreRejectedException, InterruptedException {
         long untilNs = System.nanoTime() + timeoutNs;
         Member member = members.awaitReady(timeoutNs);
         if (member == null) {
@@ -125,9 +129,10 @@ public final class EtcdStore implements MetadataStore {
             throw new IllegalStateException(e);
         }
         if (unary.answer() != null) {
-            TxnResult result = Wire.txnResult(unary.answer());
+            TxnResult result = Wire.txnResult(txn, unary.answer());
             return result.succeeded() ? new Outcome.Committed(result) : new Outcome.Conflict(result);
         }
+        cluster.require();
         Status failure = unary.failure();
         StoreRejectedException refused = Refusal.of(failure);
         if (refused != null) {
@@ -143,8 +148,8 @@ public final class EtcdStore implements MetadataStore {
     public RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs)
             throws StoreUnavailableException, StoreRejectedException {
         RangeResponse response = asking.ask(KVGrpc.getRangeMethod(), Wire.range(key, end, limit, keysOnly, atRevision), timeoutNs).answer();
-        long revision = atRevision == 0 ? response.getHeader().getRevision() : atRevision;
-        return new RangeResult(revision, Wire.keyValues(response), response.getMore(), response.getCount());
+        long storeRevision = response.getHeader().getRevision();
+        return new RangeResult(atRevision == 0 ? storeRevision : atRevision, storeRevision, Wire.keyValues(response), response.getMore(), response.getCount());
     }
 
     /** A grant whose answer was lost leaves a lease behind that nobody knows; it ends by itself. */
@@ -164,6 +169,7 @@ public final class EtcdStore implements MetadataStore {
      */
     @Override
     public LeaseBeat keepAlive(long leaseId, long timeoutNs) throws StoreUnavailableException {
+        cluster.require();
         long untilNs = System.nanoTime() + timeoutNs;
         try {
             login.ensure(asking, timeoutNs);
@@ -208,6 +214,7 @@ public final class EtcdStore implements MetadataStore {
             throw new StoreUnavailableException("etcd " + member + " did not answer a keep-alive in time");
         }
         if (unary.answer() == null) {
+            cluster.require();
             StoreRejectedException refused = Refusal.of(unary.failure());
             if (refused != null) {
                 throw refused;
@@ -218,7 +225,7 @@ public final class EtcdStore implements MetadataStore {
         if (unary.answer().getID() != leaseId) {
             throw new StoreUnavailableException("etcd " + member + " answered for another lease");
         }
-        return new LeaseBeat(unary.answer().getTTL(), sentAtNs);
+        return new LeaseBeat(unary.answer().getTTL(), sentAtNs, unary.answer().getHeader().getRevision());
     }
 
     @Override
@@ -280,6 +287,7 @@ public final class EtcdStore implements MetadataStore {
             Thread.currentThread().interrupt();
         }
         List<Unary<StatusRequest, StatusResponse>> silent = List.copyOf(waitingFor);
+        cluster.require();
         StoreStatus status = status(asked, silent);
         silent.forEach(Unary::cancel);
         return status;

@@ -46,15 +46,15 @@ final class Members implements AutoCloseable {
     private final List<Member> all = new ArrayList<>();
     private final AtomicInteger preferred = new AtomicInteger();
 
-    Members(String threadName, int threadCount, EtcdOptions options, ClientInterceptor headers) {
+    Members(String threadName, int threadCount, EtcdOptions options, ClientInterceptor... interceptors) {
         SslContext ssl = options.parsed().getFirst().tls() ? ssl(options) : null;
         threads = new NioEventLoopGroup(threadCount, new DefaultThreadFactory(threadName, true));
         for (Endpoint endpoint : options.parsed()) {
-            all.add(new Member(all.size(), endpoint, channel(endpoint, ssl, headers)));
+            all.add(new Member(all.size(), endpoint, channel(endpoint, ssl, interceptors)));
         }
     }
 
-    private ManagedChannel channel(Endpoint endpoint, SslContext ssl, ClientInterceptor headers) {
+    private ManagedChannel channel(Endpoint endpoint, SslContext ssl, ClientInterceptor... interceptors) {
         NettyChannelBuilder builder = NettyChannelBuilder.forAddress(endpoint.host(), endpoint.port())
             .eventLoopGroup(threads)
             .channelType(NioSocketChannel.class)
@@ -70,7 +70,7 @@ final class Members implements AutoCloseable {
             .idleTimeout(1, TimeUnit.DAYS)
             .keepAliveTime(PING_AFTER_S, TimeUnit.SECONDS)
             .keepAliveTimeout(PING_TIMEOUT_S, TimeUnit.SECONDS)
-            .intercept(headers);
+            .intercept(interceptors);
         if (ssl == null) {
             builder.negotiationType(NegotiationType.PLAINTEXT);
         } else {

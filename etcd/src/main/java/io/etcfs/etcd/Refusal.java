@@ -61,7 +61,8 @@ final class Refusal {
     private static Reason outOfRange(String text) {
         return switch (text) {
             case "etcdserver: mvcc: required revision has been compacted" -> Reason.COMPACTED;
-            case "etcdserver: mvcc: required revision is a future revision", "etcdserver: too large lease TTL" -> Reason.INVALID;
+            case "etcdserver: mvcc: required revision is a future revision" -> Reason.FUTURE;
+            case "etcdserver: too large lease TTL" -> Reason.INVALID;
             default -> null;
         };
     }

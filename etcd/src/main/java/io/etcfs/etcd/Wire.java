@@ -45,7 +45,15 @@ final class Wire {
         for (Op op : txn.failure()) {
             request.addFailure(op(op));
         }
+        if (comparesOnly(txn)) {
+            // Without it a member would answer from what it knows, however far it is behind: etcd takes such a transaction for one that is content with that.
+            request.addFailure(op(Op.get(txn.compares().getFirst().key())));
+        }
         return request.build();
+    }
+
+    private static boolean comparesOnly(Txn txn) {
+        return txn.success().isEmpty() && txn.failure().isEmpty() && !txn.compares().isEmpty();
     }
 
     private static io.etcfs.etcd.wire.Compare compare(Compare compare) {
@@ -87,8 +95,10 @@ final class Wire {
             .build();
     }
 
-    static TxnResult txnResult(TxnResponse response) {
-        return txnResult(response, response.getHeader().getRevision());
+    /** @param txn what it answers */
+    static TxnResult txnResult(Txn txn, TxnResponse response) {
+        TxnResult result = txnResult(response, response.getHeader().getRevision());
+        return comparesOnly(txn) ? new TxnResult(result.revision(), result.succeeded(), List.of()) : result;
     }
 
     /** Nested answers carry no revision of their own: it is the outer one's. */

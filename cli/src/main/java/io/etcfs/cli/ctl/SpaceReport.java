@@ -14,7 +14,7 @@ import java.util.TreeMap;
 
 /**
  * Space of the device. {@code freeBytes} is what any node could come by: free blocks of claimed arenas, those given back included, as last published, and
- * arenas that nobody has claimed. {@code usedBytes} is the rest, the label's block included.
+ * arenas that nobody has claimed. {@code usedBytes} is the rest, what is reserved for the label included.
  */
 record SpaceReport(long totalBytes, long usedBytes, long freeBytes, long arenaSizeBytes, Arenas arenas, List<Node> nodes) {
     /** Counts. {@code unclaimed}: never claimed yet. {@code freePool}: given back. */
@@ -59,9 +59,9 @@ record SpaceReport(long totalBytes, long usedBytes, long freeBytes, long arenaSi
         return Integer.toUnsignedLong(Snapshot.parse(Arena.parser(), arena).getFreeBlocks()) * BlockDevice.BLOCK_BYTES;
     }
 
-    /** Bytes of an arena for file contents: the last may reach beyond the device, and the label has the first block. */
+    /** Bytes of an arena for file contents: the last may reach beyond the device, and the first blocks are reserved. */
     private static long usable(long id, long arenaBytes, long deviceBytes) {
         long bytes = Math.clamp(deviceBytes - id * arenaBytes, 0, arenaBytes);
-        return id == 0 ? bytes - BlockDevice.BLOCK_BYTES : bytes;
+        return id == 0 ? Math.max(0, bytes - (long) io.etcfs.core.space.Arena.RESERVED_BLOCKS * BlockDevice.BLOCK_BYTES) : bytes;
     }
 }

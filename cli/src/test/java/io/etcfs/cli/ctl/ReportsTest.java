@@ -32,7 +32,7 @@ class ReportsTest {
     private static final Keys KEYS = new Keys("fs");
     private static final long MIB = 1 << 20;
     /** Five arenas and a half. */
-    private static final Super SUPER = Super.newBuilder().setName("fs").setFormatVersion(1).setBlockSize(4096).setArenaSize(16 * MIB).setDeviceSize(88 * MIB).setEtcdClusterId(0xabcL)
+    private static final Super SUPER = Super.newBuilder().setName("fs").setFormatVersion(2).setBlockSize(4096).setArenaSize(16 * MIB).setDeviceSize(88 * MIB).setEtcdClusterId(0xabcL)
             .setFilesystemUuid(ByteString.copyFrom(new byte[16])).setCreatedAtNs(1_500_000_000L).build();
     private static final StoreStatus.Member LEADER = new StoreStatus.Member("a:2379", "3.6.16", 0x11, true, 0, 0, null);
     private static final StoreStatus.Member DEAD = new StoreStatus.Member("b:2379", null, 0, false, 0, 0, "refused");
@@ -56,10 +56,10 @@ class ReportsTest {
         SpaceReport space = space();
         assertEquals(new SpaceReport.Arenas(6, 2, 1, 3), space.arenas());
         assertEquals(88 * MIB, space.totalBytes());
-        // Used: what is not free of arena 0, with the label's block, and of the arena that was given back.
+        // Used: what is not free of arena 0, with what is reserved for the label, and of the arena that was given back.
         assertEquals((4096 - 1000 + 96) * 4096L, space.usedBytes());
         assertEquals(space.totalBytes(), space.usedBytes() + space.freeBytes());
-        assertEquals(List.of(new SpaceReport.Node("n1", 1, 4095 * 4096L, 3095 * 4096L, 1000 * 4096L), new SpaceReport.Node("n2", 1, 16 * MIB, 0, 16 * MIB)), space.nodes());
+        assertEquals(List.of(new SpaceReport.Node("n1", 1, 4080 * 4096L, 3080 * 4096L, 1000 * 4096L), new SpaceReport.Node("n2", 1, 16 * MIB, 0, 16 * MIB)), space.nodes());
     }
 
     @Test
@@ -75,7 +75,7 @@ class ReportsTest {
         assertEquals(List.of(), report.problems());
         assertEquals(0, report.health().exitCode());
         assertEquals("{\"schema\":1,\"health\":\"healthy\",\"problems\":[],"
-                + "\"filesystem\":{\"name\":\"fs\",\"uuid\":\"00000000-0000-0000-0000-000000000000\",\"format_version\":1,\"block_size_bytes\":4096,\"created_at\":\"1970-01-01T00:00:01.500Z\"},"
+                + "\"filesystem\":{\"name\":\"fs\",\"uuid\":\"00000000-0000-0000-0000-000000000000\",\"format_version\":2,\"block_size_bytes\":4096,\"created_at\":\"1970-01-01T00:00:01.500Z\"},"
                 + "\"etcd\":{\"cluster_id\":\"abc\",\"revision\":500,\"db_size_bytes\":10,\"db_in_use_bytes\":5,\"quota_bytes\":100,"
                 + "\"members\":[{\"endpoint\":\"a:2379\",\"member_id\":\"11\",\"version\":\"3.6.16\",\"leader\":true,\"error\":null}]},"
                 + "\"nodes\":[{\"node\":\"n1\",\"state\":\"up\",\"address\":null,\"host\":\"h1\",\"instance_id\":null,\"boot_id\":null,\"version\":\"1.0\",\"since\":\"1970-01-01T00:00:02Z\","

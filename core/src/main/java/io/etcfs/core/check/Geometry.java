@@ -7,7 +7,7 @@ import io.etcfs.core.space.Arena;
 
 /** What the superblock says of the device and of names. Units: blocks of 4 KiB. */
 record Geometry(long deviceBlocks, long arenaBlocks, NameHash nameHash) {
-    private static final int FORMAT = 1;
+    private static final int FORMAT = 2;
 
     /** @throws IllegalArgumentException no filesystem of this program has such a superblock; the message says why */
     static Geometry of(Super superblock, String filesystem) {
@@ -36,12 +36,12 @@ record Geometry(long deviceBlocks, long arenaBlocks, NameHash nameHash) {
         return (int) (arenaBlocks / Arena.SEGMENT_BLOCKS);
     }
 
-    /** Not the label's. */
+    /** Neither the label's nor one of a mark. */
     boolean usable(long block) {
-        return block > 0 && block < deviceBlocks;
+        return block >= Arena.RESERVED_BLOCKS && block < deviceBlocks;
     }
 
     long usableBlocks(long arena) {
-        return Math.min(deviceBlocks, (arena + 1) * arenaBlocks) - arena * arenaBlocks - (arena == 0 ? 1 : 0);
+        return Math.min(deviceBlocks, (arena + 1) * arenaBlocks) - arena * arenaBlocks - (arena == 0 ? Arena.RESERVED_BLOCKS : 0);
     }
 }

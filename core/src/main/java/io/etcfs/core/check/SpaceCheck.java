@@ -173,10 +173,10 @@ final class SpaceCheck {
         }
     }
 
-    /** What is not on the device, and the label, is not looked at. */
+    /** What is not on the device, and what is reserved, is not looked at. */
     private void count(BitSet marked, long segment, long start) {
         if (start == 0) {
-            marked.clear(0);
+            marked.clear(0, Arena.RESERVED_BLOCKS);
         }
         marked.clear((int) Math.clamp(geometry.deviceBlocks() - start, 0, Arena.SEGMENT_BLOCKS), Arena.SEGMENT_BLOCKS);
         allocated += marked.cardinality();

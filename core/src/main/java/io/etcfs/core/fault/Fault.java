@@ -175,6 +175,10 @@ public enum Fault {
     CUT_PAGES_KEPT,
     /** Set-group-id goes with a write or a change of owner also where the group may not execute the file. */
     SET_GROUP_ID_ALWAYS_GOES,
+    /** Answers of etcd count though they are of an older revision than one that was seen before they were asked for. */
+    HISTORY_GOES_BACK,
+    /** A node starts on an etcd that is behind what the device remembers of it. */
+    MARKS_IGNORED,
     /** The size is raised without comparing that nobody has claimed an arena since it was looked at. */
     GROWN_AS_READ,
     /** Members of etcd whose files have grown stay so. */

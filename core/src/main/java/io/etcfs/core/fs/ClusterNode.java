@@ -22,6 +22,7 @@ import io.etcfs.core.record.proto.BatchMarker;
 import io.etcfs.core.record.proto.Membership;
 import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.session.NodeStoppedError;
+import io.etcfs.core.session.OneHistory;
 import io.etcfs.core.session.Session;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.space.InodeNumbers;
@@ -75,6 +76,7 @@ public final class ClusterNode implements Operations {
     private final Locks locks;
     private final Locking locking;
     private final FenceController fences;
+    private final KnownHistory history;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
     private long lastStatusNs = Long.MIN_VALUE / 2;
@@ -86,13 +88,14 @@ public final class ClusterNode implements Operations {
         Keys keys = new Keys(settings.filesystem());
         NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
         Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
-        Session session = new Session(monitor, ports.store(), tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
+        MetadataStore store = new OneHistory(ports.store(), tasks, keys.superblock(), this::stop);
+        Session session = new Session(monitor, store, tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
         BlockDevice device = new FencedDevice(ports.device(), session::trusted, this::stop);
-        Pipeline pipeline = new Pipeline(monitor, ports.store(), device, session, keys, settings.node(), settings.maxTxnOps());
-        Tokens tokens = new Tokens(monitor, ports.store(), tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
+        Pipeline pipeline = new Pipeline(monitor, store, device, session, keys, settings.node(), settings.maxTxnOps());
+        Tokens tokens = new Tokens(monitor, store, tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
         long deviceBlocks = Math.min(superblock.getDeviceSize(), ports.device().sizeBytes()) / BlockDevice.BLOCK_BYTES;
-        Space space = new Space(monitor, ports.store(), device, tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
-        InodeNumbers numbers = new InodeNumbers(monitor, ports.store(), tasks, session, keys, ports.random());
+        Space space = new Space(monitor, store, device, tasks, session, pipeline, keys, settings.node(), superblock.getArenaSize() / BlockDevice.BLOCK_BYTES, deviceBlocks);
+        InodeNumbers numbers = new InodeNumbers(monitor, store, tasks, session, keys, ports.random());
         Vnodes vnodes = new Vnodes();
         KernelView view = new KernelView(monitor, session, vnodes, nameHash);
         Journal journal = new Journal(pipeline, space, keys, settings.node());
@@ -105,7 +108,7 @@ public final class ClusterNode implements Operations {
                 throw (RuntimeException) e;
             });
         });
-        node = new Node(monitor, ports.store(), device, tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
+        node = new Node(monitor, store, device, tasks, keys, settings.node(), nameHash, session, pipeline, tokens, space, numbers, vnodes, view, journal, waiting);
         waiting.reading(tokens::lastPageNs);
         waiting.storeTakesNothing(() -> space.storeRoom() == StoreRoom.NONE);
         openFiles = new OpenFiles(node);
@@ -114,10 +117,11 @@ public final class ClusterNode implements Operations {
         renames = new Renames(node, namespace);
         xattrs = new Xattrs(node, namespace);
         bytes = new Bytes(node, openFiles);
-        upkeep = new Upkeep(node, settings.maxCachedBytes());
-        locks = new Locks(monitor, ports.store(), tasks, session, keys, settings.node(), this::locksLost);
+        history = new KnownHistory(monitor, store, ports.device(), device, superblock, keys, settings.node());
+        upkeep = new Upkeep(node, settings.maxCachedBytes(), history);
+        locks = new Locks(monitor, store, tasks, session, keys, settings.node(), this::locksLost);
         locking = new Locking(node, locks);
-        fences = new FenceController(monitor, ports.store(), tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
+        fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -132,6 +136,7 @@ public final class ClusterNode implements Operations {
     /** Opens the session, reads what this node owns and begins to publish. */
     public void start() throws StartException {
         Fault.warn();
+        history.check();
         List<KeyValue> early = Fault.OPENED_READ_EARLY.on() ? openFiles.openedBefore() : null;
         node.session().open();
         try {
@@ -145,6 +150,7 @@ public final class ClusterNode implements Operations {
             leave(CLOSE_NS);
             throw e;
         }
+        history.tryWrite();
         upkeep.start(node.tasks());
         fences.start();
     }
@@ -229,6 +235,7 @@ public final class ClusterNode implements Operations {
             boolean released = node.tokens().releaseAll(until);
             node.space().prepareToRelease();
             sync(Math.max(1, until - node.monitor().nowNs()));
+            history.tryWrite();
             published = released;
         } catch (FsException e) {
             LOG.log(System.Logger.Level.WARNING, "not everything could be published before leaving: {0}", e.errno());

@@ -6,7 +6,7 @@ import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreUnavailableException;
 
 /**
- * What has to be done now and then: idle tokens and inodes are given back above a bound, a device that has grown is used, suspects that have ended are cleared, and etcd is looked after ({@link StoreUpkeep}).
+ * What has to be done now and then: idle tokens and inodes are given back above a bound, a device that has grown is used, suspects that have ended are cleared, the device is told how far etcd has come, and etcd is looked after ({@link StoreUpkeep}).
  */
 final class Upkeep {
     private static final long EVERY_NS = 1_000_000_000L;
@@ -17,9 +17,11 @@ final class Upkeep {
     private final Node node;
     private final Pruner pruner;
     private final StoreUpkeep store;
+    private final KnownHistory history;
 
     /** @param maxCachedBytes of what is cached under tokens; the kernel may know an inode for each KiB of it */
-    Upkeep(Node node, long maxCachedBytes) {
+    Upkeep(Node node, long maxCachedBytes, KnownHistory history) {
+        this.history = history;
         this.node = node;
         this.store = new StoreUpkeep(node);
         this.pruner = new Pruner(node, (int) Math.clamp(maxCachedBytes >> 10, 1, 1 << 24));
@@ -35,6 +37,7 @@ final class Upkeep {
         tasks.start("upkeep", () -> everySecond(() -> {
             node.tokens().clearSuspects();
             node.space().followDevice();
+            history.keep(node.monitor().nowNs());
             store.run();
         }));
     }

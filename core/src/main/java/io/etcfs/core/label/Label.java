@@ -29,7 +29,7 @@ import java.util.zip.CRC32C;
 public record Label(int formatVersion, UUID filesystemUuid, String name, long etcdClusterId, int blockSizeBytes, long arenaSizeBytes,
         long deviceSizeBytes, long createdAtNs) {
     public static final int BYTES = BlockDevice.BLOCK_BYTES;
-    public static final int FORMAT_VERSION = 1;
+    public static final int FORMAT_VERSION = 2;
 
     private static final byte[] MAGIC = {'E', 't', 'c', 'F', 'S', 0x1a, '\r', '\n'};
     private static final int NAME_OFFSET = 64;

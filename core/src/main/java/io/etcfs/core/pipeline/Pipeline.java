@@ -485,7 +485,7 @@ public final class Pipeline {
                         outcome = new Outcome.Unknown(e.getMessage(), e.reason() == StoreRejectedException.Reason.NO_SPACE);
                         monitor.pause(500_000_000L);
                     }
-                    case TOO_LARGE, COMPACTED, INVALID -> throw new NodeStoppedError("etcd refuses batch " + batch.number + " (" + txn.success().size() + " operations): " + e.getMessage());
+                    case TOO_LARGE, COMPACTED, FUTURE, INVALID -> throw new NodeStoppedError("etcd refuses batch " + batch.number + " (" + txn.success().size() + " operations): " + e.getMessage());
                     default -> throw new IllegalStateException(e);
                 }
             }

@@ -18,7 +18,7 @@ import java.util.BitSet;
  * Referenced implies reserved, always. A call that would break the order changes nothing and throws {@link IllegalStateException}: somebody
  * lost track of a block, and to go on could give it to two files.
  *
- * <p>Blocks behind the device's end, and the label (block 0 of the device), count as referenced in both bitmaps, are never free and can be
+ * <p>Blocks behind the device's end, and the first {@value #RESERVED_BLOCKS} of the device (its label and marks), count as referenced in both bitmaps, are never free and can be
  * neither dereferenced nor released.
  */
 public final class Arena {
@@ -26,6 +26,8 @@ public final class Arena {
     public static final int BLOCK_BYTES = 4096;
 
     /** Blocks of one bitmap record: 16 MiB. */
+    /** At the beginning of the device, which are no arena's: the label, and how far etcd's history had come. */
+    public static final int RESERVED_BLOCKS = 16;
     public static final int SEGMENT_BLOCKS = 4096;
 
     /** Size of one bitmap record. */
@@ -64,7 +66,7 @@ public final class Arena {
         this.id = id;
         this.firstBlock = firstBlock;
         this.blocks = blocks;
-        usableFrom = firstBlock == 0 ? Math.min(1, unusableFrom) : 0;
+        usableFrom = firstBlock == 0 ? Math.min(RESERVED_BLOCKS, unusableFrom) : 0;
         usableTo = unusableFrom;
         reserved = new Bitmap(blocks);
         journal = new Bitmap(blocks);

@@ -60,7 +60,7 @@ public final class Arenas {
 
     /** Blocks of an arena that can be used at all; 0 behind the end of the device. */
     long usableBlocks(long id) {
-        return Math.clamp(deviceBlocks - id * arenaBlocks, 0, arenaBlocks) - (id == 0 ? 1 : 0);
+        return Math.clamp(deviceBlocks - id * arenaBlocks, 0, arenaBlocks) - (id == 0 ? Arena.RESERVED_BLOCKS : 0);
     }
 
     /** An arena of this device with all its blocks free; it is not added. */

@@ -690,7 +690,7 @@ public final class Space {
 
     /** Blocks of the device that can hold data, and those of them that no extent has, all nodes' arenas counted. Reads etcd. */
     public Usage usage() throws StoreUnavailableException, StoreRejectedException {
-        long total = monitor.with(arenas::deviceBlocks) - 1;
+        long total = monitor.with(arenas::deviceBlocks) - Arena.RESERVED_BLOCKS;
         long used = 0;
         List<KeyValue> claimed = new ArrayList<>(store.range(keys.arenas(), keys.arenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues());
         List<KeyValue> free = store.range(keys.freeArenas(), keys.freeArenas().prefixEnd(), 0, false, 0, REQUEST_NS).keyValues();

@@ -4,6 +4,8 @@ package io.etcfs.core.store;
  * etcd, as core needs it. Reads are linearizable unless a revision is named. Implementations: {@code io.etcfs.etcd} over gRPC and
  * {@code io.etcfs.testkit} in memory; both are held to the same contract tests.
  *
+ * <p>What finds another etcd cluster than the one that answered first throws {@link OtherClusterException}.
+ *
  * <p>All methods block the calling (virtual) thread, at most for the time they are given, and may be called from any thread.
  */
 public interface MetadataStore extends AutoCloseable {
@@ -18,7 +20,7 @@ public interface MetadataStore extends AutoCloseable {
      * Reads one key ({@code end} null) or up to {@code limit} keys (0: all) of {@code [key, end)}, in key order, as of the newest revision
      * ({@code atRevision} 0) or an earlier one. Asks other members when one does not answer.
      *
-     * @throws StoreRejectedException with COMPACTED if that revision is gone
+     * @throws StoreRejectedException with COMPACTED if that revision is gone, with FUTURE if it has not been yet
      */
     RangeResult range(Key key, Key end, long limit, boolean keysOnly, long atRevision, long timeoutNs) throws StoreUnavailableException, StoreRejectedException;
 

@@ -4,7 +4,7 @@ import java.util.List;
 
 /**
  * @param clusterId   of the etcd cluster
- * @param revision    the store's
+ * @param revision    the newest that any of the members has that answered; all of them may be behind
  * @param dbSizeBytes physical size of the answering member's database; {@code dbInUseBytes} without free pages
  * @param quotaBytes  the member's quota, 0 where it does not say
  * @param noSpaceAlarm some member has raised the alarm NOSPACE

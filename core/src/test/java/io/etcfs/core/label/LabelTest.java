@@ -40,7 +40,7 @@ class LabelTest {
     void hasTheDocumentedLayout() {
         ByteBuffer block = ByteBuffer.wrap(Label.of(RECORD).encode()).order(ByteOrder.LITTLE_ENDIAN);
         assertEquals(4096, block.capacity());
-        assertEquals(1, block.getInt(8));
+        assertEquals(2, block.getInt(8));
         assertEquals(4096, block.getInt(12));
         assertEquals(0x00112233_44556677L, block.duplicate().order(ByteOrder.BIG_ENDIAN).getLong(16));
         assertEquals(0xcdf818194e3a8c32L, block.getLong(32));

@@ -25,7 +25,7 @@ class ArenaTest {
 
         Model(int unusableFrom, boolean label) {
             for (int i = 0; i < BLOCKS; i++) {
-                states[i] = i >= unusableFrom || label && i == 0 ? State.UNUSABLE : State.FREE;
+                states[i] = i >= unusableFrom || label && i < Arena.RESERVED_BLOCKS ? State.UNUSABLE : State.FREE;
             }
         }
 
@@ -188,20 +188,21 @@ class ArenaTest {
 
     @Test
     void neverHandsOutTheLabelNorWhatIsBehindTheDevicesEnd() {
-        Arena arena = new Arena(0, 0, BLOCKS, 10);
-        assertEquals(9, arena.freeBlocks());
-        assertEquals(new Run(1, 9), arena.allocate(0, 100));
+        Arena arena = new Arena(0, 0, BLOCKS, 26);
+        assertEquals(10, arena.freeBlocks());
+        assertEquals(new Run(16, 10), arena.allocate(0, 100));
         assertNull(arena.allocate(-1, 1));
         assertTrue(arena.isJournalEmpty());
-        assertEquals(1, arena.journalSegment(0)[0]);
-        assertEquals((byte) 0xfc, arena.journalSegment(0)[1]);
+        assertEquals((byte) 0xff, arena.journalSegment(0)[1]);
+        assertEquals(0, arena.journalSegment(0)[2]);
+        assertEquals((byte) 0xfc, arena.journalSegment(0)[3]);
         assertEquals((byte) 0xff, arena.journalSegment(2)[Arena.SEGMENT_BYTES - 1]);
         assertThrows(IllegalStateException.class, () -> arena.dereference(new Run(0, 1)));
         assertThrows(IllegalStateException.class, () -> arena.release(new Run(0, 1)));
-        assertThrows(IllegalStateException.class, () -> arena.dereference(new Run(10, 1)));
-        assertThrows(IllegalStateException.class, () -> arena.release(new Run(10, 1)));
+        assertThrows(IllegalStateException.class, () -> arena.dereference(new Run(26, 1)));
+        assertThrows(IllegalStateException.class, () -> arena.release(new Run(26, 1)));
         arena.loadSegment(0, new byte[Arena.SEGMENT_BYTES]);
-        assertEquals(9, arena.freeBlocks());
+        assertEquals(10, arena.freeBlocks());
     }
 
     @Test

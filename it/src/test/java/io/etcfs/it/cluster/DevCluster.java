@@ -246,6 +246,36 @@ public final class DevCluster implements AutoCloseable {
         dev(UP_LIMIT, "up", Integer.toString(nodes));
     }
 
+    /** Keeps what etcd's only member has on its disk, to be put back by {@link #restoreEtcd}. Nodes that are not mounted are afterwards. */
+    public void saveEtcd() throws InterruptedException {
+        killEtcd();
+        copyEtcd("data", "saved");
+        startMissing();
+    }
+
+    /** etcd comes back with the data that it had then. */
+    public void restoreEtcd() throws InterruptedException {
+        answered("dev up", tryRestoreEtcd());
+    }
+
+    /** The same, however the mounting of nodes that are not mounted ends. */
+    public Result tryRestoreEtcd() throws InterruptedException {
+        killEtcd();
+        copyEtcd("saved", "data");
+        return tryDev(UP_LIMIT, "up", Integer.toString(nodes));
+    }
+
+    /** Copies the device into a file, or back. */
+    public void copyDevice(Path image, boolean back) {
+        String device = dev(DOWN_LIMIT, "device").strip();
+        answered("dd", run(List.of("dd", "if=" + (back ? image : device), "of=" + (back ? device : image), "bs=4M", "conv=" + (back ? "fsync" : "sparse")), Map.of(), DOWN_LIMIT));
+    }
+
+    private void copyEtcd(String from, String to) {
+        Path member = state.resolve("etcd/e1");
+        answered("cp", run(List.of("bash", "-c", "rm -rf \"$1\" && cp -a \"$0\" \"$1\"", member.resolve(from).toString(), member.resolve(to).toString()), Map.of(), DOWN_LIMIT));
+    }
+
     private static void killAndWait(long pid) throws InterruptedException {
         signal("KILL", pid);
         long end = System.nanoTime() + Duration.ofSeconds(10).toNanos();

@@ -13,6 +13,7 @@ import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.MetadataStore;
+import io.etcfs.core.store.OtherClusterException;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.StoreStatus;
 import io.etcfs.core.store.StoreUnavailableException;
@@ -211,7 +212,14 @@ public final class Daemon {
     }
 
     private Super readSuper(MetadataStore store, Label label, long deviceBytes) throws Refusal {
-        StoreStatus status = options.etcd().requireUsable(store, REQUEST_TIMEOUT_NS, ExitCode.MOUNT_FAILED);
+        try {
+            return readSuper(store, options.etcd().requireUsable(store, REQUEST_TIMEOUT_NS, ExitCode.MOUNT_FAILED), label, deviceBytes);
+        } catch (OtherClusterException e) {
+            throw refusal(e.getMessage() + ": name members of one cluster with --etcd");
+        }
+    }
+
+    private Super readSuper(MetadataStore store, StoreStatus status, Label label, long deviceBytes) throws Refusal {
         for (StoreStatus.Member member : status.members()) {
             if (member.error() != null) {
                 LOG.log(Level.WARNING, "etcd member does not answer, its version is not known endpoint=" + member.endpoint() + " error=" + member.error());

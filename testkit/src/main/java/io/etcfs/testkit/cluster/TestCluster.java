@@ -65,7 +65,7 @@ public final class TestCluster implements AutoCloseable {
 
     /** The superblock of a filesystem for tests, with arenas of 16 MiB. */
     public static Super superblock(String name, long deviceBytes) {
-        return Super.newBuilder().setFormatVersion(1).setName(name).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
+        return Super.newBuilder().setFormatVersion(2).setName(name).setBlockSize(BlockDevice.BLOCK_BYTES).setArenaSize(ARENA_BYTES).setDeviceSize(deviceBytes)
                 .setNameHashKey(ByteString.copyFrom(NAME_HASH_KEY)).build();
     }
 

@@ -4,6 +4,7 @@ import io.etcfs.core.device.BlockDevice;
 import io.etcfs.core.device.DeviceException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
@@ -46,6 +47,28 @@ public final class MemoryDevice implements BlockDevice {
 
     public void grow(long toBytes) {
         sizeBytes = toBytes;
+    }
+
+    /** All that it has, as a copy of it would. */
+    public byte[] copy() {
+        lock.lock();
+        try {
+            return cache.asSlice(0, sizeBytes).toArray(ValueLayout.JAVA_BYTE);
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** It is as it was when the copy was made. */
+    public void restore(byte[] copy) {
+        lock.lock();
+        try {
+            MemorySegment.copy(copy, 0, cache, ValueLayout.JAVA_BYTE, 0, copy.length);
+            durable.copyFrom(cache);
+            unflushed.clear();
+        } finally {
+            lock.unlock();
+        }
     }
 
     private void check(long offsetBytes, MemorySegment buffer) throws DeviceException {

@@ -102,7 +102,8 @@ final class SimStore implements MetadataStore {
     public LeaseBeat keepAlive(long leaseId, long timeoutNs) throws StoreUnavailableException {
         long sentAtNs = process.nowNs();
         try {
-            return new LeaseBeat(need(() -> shared.keepAlive(leaseId, timeoutNs), timeoutNs).ttlSeconds(), sentAtNs);
+            LeaseBeat beat = need(() -> shared.keepAlive(leaseId, timeoutNs), timeoutNs);
+            return new LeaseBeat(beat.ttlSeconds(), sentAtNs, beat.memberRevision());
         } catch (StoreRejectedException e) {
             throw new IllegalStateException(e);
         }

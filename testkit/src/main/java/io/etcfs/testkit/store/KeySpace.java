@@ -13,6 +13,7 @@ import io.etcfs.core.store.TxnResult;
 import io.etcfs.core.store.WatchEvent;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.SortedMap;
@@ -35,6 +36,17 @@ final class KeySpace {
     private long revision = 1;
     private long compacted;
 
+    /** As it is now, to go on from by itself. */
+    KeySpace copy() {
+        KeySpace copy = new KeySpace();
+        copy.current.putAll(current);
+        history.forEach((key, states) -> copy.history.put(key, new ArrayList<>(states)));
+        copy.log.putAll(log);
+        copy.revision = revision;
+        copy.compacted = compacted;
+        return copy;
+    }
+
     long revision() {
         return revision;
     }
@@ -52,16 +64,20 @@ final class KeySpace {
         return current.get(key);
     }
 
+    Collection<KeyValue> all() {
+        return current.values();
+    }
+
     RangeResult range(Interval keys, long limit, boolean keysOnly, long atRevision) throws StoreRejectedException {
         if (atRevision > revision) {
-            throw new StoreRejectedException(Reason.INVALID, "required revision is a future revision");
+            throw new StoreRejectedException(Reason.FUTURE, "required revision is a future revision");
         }
         if (atRevision > 0 && atRevision < compacted) {
             throw new StoreRejectedException(Reason.COMPACTED, "required revision has been compacted");
         }
         NavigableMap<Key, KeyValue> state = atRevision == 0 || atRevision == revision ? keys.of(current) : past(keys, atRevision);
         OpResult.Ranged ranged = cut(state, limit, keysOnly);
-        return new RangeResult(atRevision == 0 ? revision : atRevision, ranged.keyValues(), ranged.more(), ranged.count());
+        return new RangeResult(atRevision == 0 ? revision : atRevision, revision, ranged.keyValues(), ranged.more(), ranged.count());
     }
 
     private NavigableMap<Key, KeyValue> past(Interval keys, long atRevision) {
@@ -126,7 +142,7 @@ final class KeySpace {
 
     void compact(long upTo) throws StoreRejectedException {
         if (upTo > revision) {
-            throw new StoreRejectedException(Reason.INVALID, "required revision is a future revision");
+            throw new StoreRejectedException(Reason.FUTURE, "required revision is a future revision");
         }
         if (upTo <= compacted) {
             throw new StoreRejectedException(Reason.COMPACTED, "required revision has been compacted");

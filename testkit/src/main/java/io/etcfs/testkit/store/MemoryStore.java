@@ -3,6 +3,7 @@ package io.etcfs.testkit.store;
 import io.etcfs.core.clock.Clock;
 import io.etcfs.core.clock.Tasks;
 import io.etcfs.core.store.Key;
+import io.etcfs.core.store.KeyValue;
 import io.etcfs.core.store.LeaseBeat;
 import io.etcfs.core.store.LeaseGrant;
 import io.etcfs.core.store.MetadataStore;
@@ -73,7 +74,7 @@ public final class MemoryStore implements MetadataStore {
     private final Settings settings;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition leasesChanged = lock.newCondition();
-    private final KeySpace keys = new KeySpace();
+    private KeySpace keys = new KeySpace();
     private final SequencedMap<Long, Lease> leases = new LinkedHashMap<>();
     private final Map<Key, Lease> leaseOf = new HashMap<>();
     private final List<MemoryWatch> watches = new ArrayList<>();
@@ -172,10 +173,10 @@ public final class MemoryStore implements MetadataStore {
             long nowNs = clock.nowNs();
             Lease lease = leases.get(leaseId);
             if (lease == null) {
-                return new LeaseBeat(0, nowNs);
+                return new LeaseBeat(0, nowNs, keys.revision());
             }
             lease.endsAtNs = nowNs + lease.ttlSeconds * 1_000_000_000L;
-            return new LeaseBeat(lease.ttlSeconds, nowNs);
+            return new LeaseBeat(lease.ttlSeconds, nowNs, keys.revision());
         } finally {
             lock.unlock();
         }
@@ -289,6 +290,59 @@ public final class MemoryStore implements MetadataStore {
             for (MemoryWatch watch : watches) {
                 watch.connect(keys);
             }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** What a snapshot has: keys, history and leases. */
+    public static final class Snapshot {
+        private final KeySpace keys;
+        /** Id and time to live. */
+        private final SequencedMap<Long, Long> leases = new LinkedHashMap<>();
+
+        private Snapshot(KeySpace keys) {
+            this.keys = keys;
+        }
+
+        public long revision() {
+            return keys.revision();
+        }
+    }
+
+    public Snapshot save() {
+        lock.lock();
+        try {
+            endLeases();
+            Snapshot snapshot = new Snapshot(keys.copy());
+            leases.values().forEach(lease -> snapshot.leases.put(lease.id, lease.ttlSeconds));
+            return snapshot;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Everything is as it was then, as after the restore of a snapshot: leases have all their time again, and watches that are further wait for revisions that have not been yet. */
+    public void restore(Snapshot snapshot) {
+        lock.lock();
+        try {
+            keys = snapshot.keys.copy();
+            leases.clear();
+            leaseOf.clear();
+            long nowNs = clock.nowNs();
+            snapshot.leases.forEach((id, ttlSeconds) -> {
+                Lease lease = new Lease(id, ttlSeconds);
+                lease.endsAtNs = nowNs + ttlSeconds * 1_000_000_000L;
+                leases.put(id, lease);
+            });
+            for (KeyValue kv : keys.all()) {
+                Lease lease = leases.get(kv.leaseId());
+                if (lease != null) {
+                    lease.keys.add(kv.key());
+                    leaseOf.put(kv.key(), lease);
+                }
+            }
+            leasesChanged.signalAll();
         } finally {
             lock.unlock();
         }

@@ -285,7 +285,7 @@ public abstract class MetadataStoreContract {
         assertEquals(Reason.COMPACTED, assertThrows(StoreRejectedException.class, () -> readAt("a", r1)).reason());
         assertEquals("2", text(readAt("a", r2).only().value()));
         assertNull(readAt("b", r2).only());
-        assertEquals(Reason.INVALID, assertThrows(StoreRejectedException.class, () -> readAt("a", r3 + 1_000_000)).reason());
+        assertEquals(Reason.FUTURE, assertThrows(StoreRejectedException.class, () -> readAt("a", r3 + 1_000_000)).reason());
     }
 
     // Leases

@@ -30,6 +30,7 @@ class DeviceFullTest {
     private static final int KEEP_SIZE = 1;
     private static final int ZERO_RANGE = 16;
     private static final int BLOCK = 4096;
+    private static final long RESERVED_BYTES = (long) io.etcfs.core.space.Arena.RESERVED_BLOCKS * BLOCK;
     private static final int O_RDWR = 2;
     private static final int O_APPEND = 02000;
     private static final long DEVICE_BYTES = 32L << 20;
@@ -135,7 +136,7 @@ class DeviceFullTest {
     void theLastBlockIsUsedByAWriteThatIsCutShort() throws Exception {
         Open file = new Open(n1, "f");
         long size = fill(file);
-        assertEquals(DEVICE_BYTES - BLOCK, size);
+        assertEquals(DEVICE_BYTES - RESERVED_BYTES, size);
         assertEquals(0, n1.statfs(call()).freeBlocks());
         assertEquals(size, file.size());
         assertArrayEquals(filled(BLOCK, 'f'), file.read(size - BLOCK, BLOCK));
@@ -194,13 +195,13 @@ class DeviceFullTest {
         n1.unlink(call(), 1, bytes("f"));
         file.close();
         n1.sync(5_000_000_000L);
-        // The directory's maker has all blocks again, but for the label's.
-        assertEquals(DEVICE_BYTES / BLOCK - 1, eventuallyFree());
+        // The directory's maker has all blocks again, but for those that are reserved.
+        assertEquals((DEVICE_BYTES - RESERVED_BYTES) / BLOCK, eventuallyFree());
     }
 
     private long eventuallyFree() throws Exception {
         long free = 0;
-        for (int i = 0; i < 100 && free != DEVICE_BYTES / BLOCK - 1; i++) {
+        for (int i = 0; i < 100 && free != (DEVICE_BYTES - RESERVED_BYTES) / BLOCK; i++) {
             Thread.sleep(20);
             free = n1.statfs(call()).freeBlocks();
         }
@@ -273,7 +274,7 @@ class DeviceFullTest {
         there.write(0, 4 * BLOCK, 't');
         long a = fill(here);
         long b = fill(there);
-        assertEquals(DEVICE_BYTES - BLOCK, a + b);
+        assertEquals(DEVICE_BYTES - RESERVED_BYTES, a + b);
         assertEquals(Errno.ENOSPC, refused(() -> here.write(a, BLOCK, 'h')));
         new TestClient(n1).truncate("/there", b - 2 * BLOCK);
         // It may have said that there is no room for up to 0.1 s without looking.

@@ -371,6 +371,9 @@ class PlantedDamageTest {
         records = clean.copy();
         inode(dirA, plain, i -> i.getExtentsBuilder(0).setDeviceBlock(0));
         assertFound(Kind.EXTENT_OUTSIDE, "[0, 2)");
+        records = clean.copy();
+        inode(dirA, plain, i -> i.getExtentsBuilder(0).setDeviceBlock(15));
+        assertFound(Kind.EXTENT_OUTSIDE, "[15, 17)");
     }
 
     @Test
