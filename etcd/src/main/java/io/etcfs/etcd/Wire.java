@@ -35,6 +35,15 @@ final class Wire {
     }
 
     static TxnRequest txn(Txn txn) {
+        TxnRequest.Builder request = branches(txn);
+        if (comparesOnly(txn)) {
+            // Without it a member would answer from what it knows, however far it is behind: etcd takes such a transaction for one that is content with that.
+            request.addFailure(op(Op.get(txn.compares().getFirst().key())));
+        }
+        return request.build();
+    }
+
+    private static TxnRequest.Builder branches(Txn txn) {
         TxnRequest.Builder request = TxnRequest.newBuilder();
         for (Compare compare : txn.compares()) {
             request.addCompare(compare(compare));
@@ -45,11 +54,7 @@ final class Wire {
         for (Op op : txn.failure()) {
             request.addFailure(op(op));
         }
-        if (comparesOnly(txn)) {
-            // Without it a member would answer from what it knows, however far it is behind: etcd takes such a transaction for one that is content with that.
-            request.addFailure(op(Op.get(txn.compares().getFirst().key())));
-        }
-        return request.build();
+        return request;
     }
 
     private static boolean comparesOnly(Txn txn) {
@@ -81,7 +86,7 @@ final class Wire {
             case Op.Put put -> wire.setRequestPut(PutRequest.newBuilder().setKey(bytes(put.key())).setValue(bytes(put.value())).setLease(put.leaseId())).build();
             case Op.Delete delete -> wire.setRequestDeleteRange(DeleteRangeRequest.newBuilder().setKey(bytes(delete.key())).setRangeEnd(bytes(delete.end()))).build();
             case Op.Range range -> wire.setRequestRange(range(range.key(), range.end(), range.limit(), range.keysOnly(), 0)).build();
-            case Op.Nested nested -> wire.setRequestTxn(txn(nested.txn())).build();
+            case Op.Nested nested -> wire.setRequestTxn(branches(nested.txn())).build();
         };
     }
 

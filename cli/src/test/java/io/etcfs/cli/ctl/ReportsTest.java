@@ -84,7 +84,7 @@ class ReportsTest {
                 + "\"generation\":1,\"session\":null,\"lease\":null,\"membership_lease\":null,\"last_batch\":null,\"departed_at\":\"1970-01-01T00:00:03Z\",\"vanished\":null,\"fenced\":null}],"
                 + "\"space\":{\"total_bytes\":92274688,\"used_bytes\":13074432,\"free_bytes\":79200256,\"arena_size_bytes\":16777216,"
                 + "\"arenas\":{\"total\":6,\"owned\":2,\"free_pool\":1,\"unclaimed\":3},"
-                + "\"nodes\":[{\"node\":\"n1\",\"arenas\":1,\"total_bytes\":16773120,\"used_bytes\":12677120,\"free_bytes\":4096000},"
+                + "\"nodes\":[{\"node\":\"n1\",\"arenas\":1,\"total_bytes\":16711680,\"used_bytes\":12615680,\"free_bytes\":4096000},"
                 + "{\"node\":\"n2\",\"arenas\":1,\"total_bytes\":16777216,\"used_bytes\":0,\"free_bytes\":16777216}]}}", Ctl.json(report));
         assertTrue(Tables.status(report, false).startsWith("health      healthy\n"));
         assertEquals(1, Tables.status(report, false).lines().filter(l -> l.contains(" up ") || l.contains("departed")).count());

@@ -29,7 +29,7 @@ class ArenasTest {
             arenas.add(arenas.newArena(id));
             free.set((int) id * ARENA, (int) Math.min(deviceBlocks, (id + 1) * ARENA));
         }
-        free.clear(0);
+        free.clear(0, Arena.RESERVED_BLOCKS);
         List<Run> held = new ArrayList<>();
         for (int step = 0; step < 20_000; step++) {
             String where = "seed " + seed + ", step " + step;
