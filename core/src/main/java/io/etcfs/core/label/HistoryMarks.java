@@ -75,7 +75,7 @@ public final class HistoryMarks {
         return marks;
     }
 
-    /** Returns when it is durable. By one thread at a time. */
+    /** Not durable before the next flush, which others make all the time: one that is lost leaves the one before it. By one thread at a time. */
     public void write(long revision, long markerRevision) throws DeviceException {
         int slot = Math.floorMod(node.hashCode() + turn * APART, BLOCKS);
         turn = 1 - turn;
@@ -83,7 +83,6 @@ public final class HistoryMarks {
             MemorySegment block = memory.allocate(BlockDevice.BLOCK_BYTES, BlockDevice.BLOCK_BYTES);
             block.copyFrom(MemorySegment.ofArray(encode(new Mark(node, revision, markerRevision), uuid)));
             device.write((1L + slot) * BlockDevice.BLOCK_BYTES, block);
-            device.flush();
         }
     }
 

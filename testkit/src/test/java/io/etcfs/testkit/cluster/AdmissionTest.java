@@ -433,7 +433,7 @@ class AdmissionTest {
     private byte[] contents() throws DeviceException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment block = arena.allocate(4096, 4096);
-            cluster.device.read(4096, block);
+            cluster.device.read(4096L * io.etcfs.core.space.Arena.RESERVED_BLOCKS, block);
             return block.toArray(ValueLayout.JAVA_BYTE);
         }
     }

@@ -36,7 +36,7 @@ class BrokenRulesTest {
                 Arguments.of(Fault.NO_MARKER_COMPARE, Set.of()),
                 Arguments.of(Fault.TOKEN_KEPT_PAST_DEADLINE, Set.of(Kind.PARTITION, Kind.LONG_OUTAGES)),
                 Arguments.of(Fault.BIRTH_NOT_PUBLISHED, Set.of()),
-                Arguments.of(Fault.ACQUIRE_WITHOUT_OWNER, Set.of(Kind.LATE_REQUESTS, Kind.LOST_MESSAGES)),
+                Arguments.of(Fault.ACQUIRE_WITHOUT_OWNER, Set.of(Kind.LATE_REQUESTS, Kind.LOST_MESSAGES, Kind.SLOW_NETWORK)),
                 Arguments.of(Fault.PUBLISHED_BEFORE_FLUSH, Set.of(Kind.POWER_LOSS, Kind.SLOW_DEVICE)),
                 Arguments.of(Fault.TAKEN_BEFORE_FLUSH, Set.of(Kind.KILL, Kind.SLOW_DEVICE)),
                 Arguments.of(Fault.EPOCH_IGNORED, Set.of(Kind.LATE_WRITES)),
