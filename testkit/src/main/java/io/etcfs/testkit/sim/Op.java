@@ -58,6 +58,8 @@ final class Op {
     boolean sizeChanged;
     /** The kernel cut what was read at an end of the file that it knew to be out of date. */
     boolean byOldSize;
+    /** The kernel was cutting the page at an end that it had been told before: what is there may be zeros. */
+    boolean cutBefore;
     /** Some of what was read may be of a WRITE that this machine's kernel had not heard the answer of: it has the bytes in its pages before they are anywhere else. */
     boolean ofUnanswered;
     /** Of a READ of pages whose session had ended: what it shows may be from any time since then, not only since it was called; 0: it is not one. */
@@ -114,6 +116,7 @@ final class Op {
             block.returned = returned;
             block.sizeChanged = sizeChanged;
             block.byOldSize = byOldSize;
+            block.cutBefore = cutBefore;
             block.ofUnanswered = ofUnanswered;
             block.shownFrom = shownFrom;
             block.writesMeanwhile = writesMeanwhile;

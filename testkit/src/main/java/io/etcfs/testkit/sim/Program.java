@@ -582,6 +582,7 @@ final class Program {
                 SimKernel.Got got = kernel.read(ino, open.get(ino), offset, length);
                 op.data = got.bytes();
                 op.byOldSize = got.byOldSize();
+                op.cutBefore = got.cut();
                 op.ofUnanswered = got.unanswered();
                 op.shownFrom = got.shownFrom();
             }

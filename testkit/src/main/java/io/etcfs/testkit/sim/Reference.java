@@ -343,7 +343,7 @@ final class Reference {
         for (int i = 0; i < op.data.length; i++) {
             int at = (int) op.offset + i;
             byte expected = i < there ? n.bytes[at] : 0;
-            if (op.data[i] != expected && !(!n.settled.get(at) && stray(op.ino, at, op.data[i])) && !(op.data[i] == 0 && op.punchedMeanwhile(at))
+            if (op.data[i] != expected && !(!n.settled.get(at) && stray(op.ino, at, op.data[i])) && !(op.data[i] == 0 && (op.cutBefore || op.punchedMeanwhile(at)))
                     && !op.writtenHereMeanwhile(at, op.data[i])) {
                 return null;
             }
@@ -359,7 +359,7 @@ final class Reference {
         Node seen = null;
         for (int i = 0; i < Math.min(there, read.data.length); i++) {
             int at = (int) read.offset + i;
-            if (n.settled.get(at) || read.punchedMeanwhile(at) || read.writtenHereMeanwhile(at, read.data[i]) || !settles(read, read.ino, at)) {
+            if (n.settled.get(at) || read.cutBefore || read.punchedMeanwhile(at) || read.writtenHereMeanwhile(at, read.data[i]) || !settles(read, read.ino, at)) {
                 continue;
             }
             if (seen == null) {

@@ -36,6 +36,8 @@ import java.util.function.IntConsumer;
  */
 final class SimKernel implements KernelCache {
     static final int PAGE = 4096;
+    /** Until a notification about a page that was cut has come. */
+    private static final long CUT_SEEN_NS = 2_000_000L;
     private static final int O_RDWR = 2;
     private static final int O_CREAT_EXCL = 0300;
     static final int O_APPEND = 02000;
@@ -88,8 +90,8 @@ final class SimKernel implements KernelCache {
         boolean unstable;
         /** The last answer that told the size was refused, as it was asked for before something else was said of the inode: {@link #size} may be an older one. */
         boolean sizeRefused;
-        /** How often the page of a new end was cut. A read that goes on meanwhile may see it, whoever has written there since that end was told. */
-        int cuts;
+        /** When the page of a new end was cut last. A read that goes on meanwhile, or before the daemon's notification is there, may see it, whoever has written there since that end was told. */
+        long cutNs = Long.MIN_VALUE / 2;
         /** The access ACL as it was answered last, null for none; {@code aclKnown}: it is remembered. Not limited in time. */
         SimAcl acl;
         boolean aclKnown;
@@ -388,7 +390,7 @@ final class SimKernel implements KernelCache {
                     k.pages.remove(page);
                 } else if (k.pages.get(page) instanceof byte[] last) {
                     Arrays.fill(last, (int) (size % PAGE), PAGE, (byte) 0);
-                    k.cuts++;
+                    k.cutNs = scheduler.nowNs();
                 }
             } finally {
                 lock.unlock();
@@ -441,8 +443,10 @@ final class SimKernel implements KernelCache {
             return cached;
         }
         long asked = version;
-        entry(key, ask((fs, call) -> fs.lookup(call, key.dir, bytes(key.name))), asked);
-        return dentries.get(key);
+        Known k = entry(key, ask((fs, call) -> fs.lookup(call, key.dir, bytes(key.name))), asked);
+        // The kernel may have let go of it already.
+        Dentry now = dentries.get(key);
+        return now != null ? now : new Dentry(k == null ? 0 : k.ino, 0);
     }
 
     private interface Change<R> {
@@ -773,11 +777,11 @@ final class SimKernel implements KernelCache {
     }
 
     /**
-     * {@code byOldSize}: the end that the bytes were cut at is one that the kernel knew to be out of date. {@code unanswered}: some may be those of a WRITE on this machine
+     * {@code byOldSize}: the end that the bytes were cut at is one that the kernel knew to be out of date. {@code cut}: zeros may be of an end that is out of date. {@code unanswered}: some may be those of a WRITE on this machine
      * that was not made yet (fuse_fill_write_pages copies them into pages that are there before it asks, and lets those go). {@code shownFrom}: the bytes may be as old as
      * that ({@link Sessions#calls}), or 0.
      */
-    record Got(byte[] bytes, boolean byOldSize, boolean unanswered, long shownFrom) {}
+    record Got(byte[] bytes, boolean byOldSize, boolean cut, boolean unanswered, long shownFrom) {}
 
     /**
      * Pages are good while the session is there under which they came: no other node gets a token before that has gone. From then on they are as old as its end, until the
@@ -797,13 +801,13 @@ final class SimKernel implements KernelCache {
      */
     Got read(long ino, long handle, long offset, int length) throws FsException {
         Known k = known(ino);
-        int cuts = k.cuts;
+        long began = scheduler.nowNs();
         if (offset + length > k.size && scheduler.nowNs() >= k.attributesUntilNs) {
             stat(ino);
         }
         int n = (int) Math.max(0, Math.min(length, k.size - offset));
         if (n == 0) {
-            return new Got(new byte[0], k.sizeRefused, false, 0);
+            return new Got(new byte[0], k.sizeRefused, false, false, 0);
         }
         long page = offset / PAGE;
         ReentrantLock lock = k.page(page);
@@ -820,7 +824,8 @@ final class SimKernel implements KernelCache {
                 });
                 if (got.length < PAGE && page * PAGE + got.length < k.size) {
                     if (k.version <= asked) {
-                        resize(k, page * PAGE + got.length);
+                        // Pages behind it stay (fuse_short_read).
+                        k.size = page * PAGE + got.length;
                         k.attributesUntilNs = 0;
                         k.sizeRefused = false;
                     } else {
@@ -832,7 +837,7 @@ final class SimKernel implements KernelCache {
             }
             int at = (int) (offset % PAGE);
             n = (int) Math.max(0, Math.min(length, k.size - offset));
-            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused || k.cuts != cuts, k.unanswered.contains(page), shownFrom(k, page));
+            return new Got(Arrays.copyOfRange(cached, at, at + n), k.sizeRefused, k.cutNs + CUT_SEEN_NS >= began, k.unanswered.contains(page), shownFrom(k, page));
         } finally {
             lock.unlock();
         }

@@ -25,7 +25,7 @@ public enum Workload {
     }
 
     static Workload draw(long seed, Set<Weather.Kind> weather, Set<Rare> rare) {
-        if (usual(seed, weather, rare) == MIXED && !weather.contains(Weather.Kind.LATE_WRITES)) {
+        if (usual(seed, weather, rare) == MIXED && !weather.contains(Weather.Kind.LATE_WRITES) && !weather.contains(Weather.Kind.GOES)) {
             return switch (new Random(seed ^ 0x09e45).nextInt(8)) {
                 case 0 -> OPENS;
                 case 1 -> PAGES;

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Rules of spec/Orphans.tla that take more luck than the simulator has: each case, and the same with the rule broken. */
+/** Rules of spec/Orphans.tla that the simulator seldom sees broken, or never: each case, and the same with the rule broken. */
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class OpenFilesTest {
     private static final long SECOND = 1_000_000_000L;

@@ -79,7 +79,8 @@ class BrokenRulesTest {
                 Arguments.of(Fault.CLOSED_BLINDLY, Set.of(Kind.LATE_REQUESTS), Workload.OPENS),
                 Arguments.of(Fault.OPEN_PINNED_ONCE, Set.of(Kind.LATE_REQUESTS), Workload.OPENS),
                 Arguments.of(Fault.OPENED_WHILE_GIVEN, Set.of(Kind.LATE_REQUESTS), Workload.OPENS),
-                Arguments.of(Fault.REFILLED_PAGES_KEPT, Set.of(Kind.SLOW_KERNEL, Kind.SLOW_NETWORK), Workload.PAGES));
+                Arguments.of(Fault.REFILLED_PAGES_KEPT, Set.of(Kind.SLOW_KERNEL, Kind.SLOW_NETWORK), Workload.PAGES),
+                Arguments.of(Fault.CUT_PAGES_KEPT, Set.of(Kind.SLOW_KERNEL, Kind.SLOW_NETWORK), Workload.PAGES));
     }
 
     /** Of directories that are cached in part: in a network in which an answer can be overtaken by what happens to the directory. */
