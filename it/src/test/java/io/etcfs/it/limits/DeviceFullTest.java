@@ -31,6 +31,8 @@ class DeviceFullTest {
     /** In the middle of an arena. */
     private static final String GROWN_SIZE = "200M";
     private static final long GROWN_BYTES = 200L << 20;
+    /** Label and marks. */
+    private static final long RESERVED_BYTES = 16 * 4096;
     private static final Duration LIMIT = Duration.ofSeconds(100);
     private static DevCluster cluster;
 
@@ -89,7 +91,7 @@ class DeviceFullTest {
         command("truncate", "-s", GROWN_SIZE, state.resolve("device.img").toString());
         command("losetup", "-c", Files.readString(state.resolve("device")).strip());
         long until = System.nanoTime() + Duration.ofSeconds(20).toNanos();
-        while (Files.getFileStore(cluster.mount(1)).getTotalSpace() < GROWN_BYTES - 4096 || Files.getFileStore(cluster.mount(2)).getTotalSpace() < GROWN_BYTES - 4096) {
+        while (Files.getFileStore(cluster.mount(1)).getTotalSpace() < GROWN_BYTES - RESERVED_BYTES || Files.getFileStore(cluster.mount(2)).getTotalSpace() < GROWN_BYTES - RESERVED_BYTES) {
             assertTrue(System.nanoTime() < until, "the new size is not seen");
             Thread.sleep(50);
         }
