@@ -31,7 +31,7 @@ public final class ToldEnds {
 
     /** Whether bytes of {@code [from, to)} that are given to the kernel now, for pages of {@code page} bytes, may become zeros there. */
     public boolean mayCut(long from, long to, long page, long nowNs, long heldSinceNs) {
-        if (high == 0 || heldSinceNs < firstNs || to <= low || from >= high + page - high % page || to <= low - low % page) {
+        if (high == 0 || heldSinceNs < firstNs || to <= low || from >= high + page - high % page) {
             return false;
         }
         if (nowNs - lastNs > SETTLED_NS) {

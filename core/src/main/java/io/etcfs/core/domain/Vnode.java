@@ -44,7 +44,7 @@ public final class Vnode {
     public boolean pagesCached;
     public PageState pages;
     public final Refills refills = new Refills();
-    /** Null: none were told since it was opened. */
+    /** Null: none were told while it was open. */
     public ToldEnds toldEnds;
 
     /** Revision of this node's {@code open:} key, 0 if there is none; {@link #OPEN_KEY_UNPUBLISHED} while the batch that puts it is on its way. */
