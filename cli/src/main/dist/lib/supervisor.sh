@@ -11,6 +11,8 @@
 TICK_S=1
 # From the abort to SIGKILL, for a daemon that is still silent.
 KILL_AFTER_S=30
+# A daemon that was killed has this long to be gone.
+DYING_S=2
 
 say() { # LEVEL MESSAGE...; as the daemon logs, and into the file that has that name now
   local level=$1 time; shift
@@ -37,6 +39,16 @@ is_debugged() {
   return 1
 } 2>/dev/null
 
+# Somebody has killed it, and not all of its threads have ended.
+is_dying() {
+  local pending
+  case $(status_of_daemon State) in [ZX]*) return 0 ;; esac
+  for pending in $(status_of_daemon SigPnd) $(status_of_daemon ShdPnd); do
+    if (((16#$pending >> 8) & 1)); then return 0; fi
+  done
+  return 1
+}
+
 abort_mount() { printf 1 >&3; }
 
 supervise() {
@@ -59,7 +71,14 @@ supervise() {
       return 0
     else
       silent=$((silent + TICK_S))
-      if [ $silent -ge "$limit" ] && is_debugged; then
+      if [ $silent -ge $DYING_S ] && [ -z "$aborted" ] && is_dying; then
+        # A thread waits in the kernel for what only the mount's other users or the daemon itself could bring about, and nothing kills it. Its end comes with the connection's.
+        abort_mount
+        say WARN "the daemon (process $daemon) was killed and can't end, as it waits for its own mount: $directory is cut off"
+        aborted=1
+        silent=0
+        limit=${5:-$KILL_AFTER_S}
+      elif [ $silent -ge "$limit" ] && is_debugged; then
         silent=0
       elif [ $silent -ge "$limit" ] && [ -z "$aborted" ]; then
         state=$(status_of_daemon State)

@@ -364,7 +364,7 @@ public final class DevCluster implements AutoCloseable {
     public List<String> newErrors() {
         List<String> errors = new ArrayList<>();
         for (int i = 1; i <= nodes; i++) {
-            List<String> lines = readString(log(i)).lines().toList();
+            List<String> lines = readString(logFile(i)).lines().toList();
             long seen = logSeen.getOrDefault(i, 0L);
             for (String line : lines.subList((int) Math.min(seen, lines.size()), lines.size())) {
                 if (line.contains(" ERROR ")) {
@@ -376,7 +376,7 @@ public final class DevCluster implements AutoCloseable {
         return errors;
     }
 
-    Path log(int node) {
+    public Path logFile(int node) {
         return state.resolve("nodes/n" + node + "/log");
     }
 
@@ -384,7 +384,7 @@ public final class DevCluster implements AutoCloseable {
     public String logTails() {
         StringBuilder text = new StringBuilder();
         for (int i = 1; i <= nodes; i++) {
-            List<String> lines = readString(log(i)).lines().toList();
+            List<String> lines = readString(logFile(i)).lines().toList();
             text.append("---- log of n").append(i).append('\n');
             lines.subList(Math.max(0, lines.size() - 40), lines.size()).forEach(l -> text.append(l).append('\n'));
         }
@@ -511,7 +511,7 @@ public final class DevCluster implements AutoCloseable {
 
     /** What a node has logged. */
     public String logOf(int node) {
-        return readString(log(node));
+        return readString(logFile(node));
     }
 
     /** How a command ended. */

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.etcfs.core.fault.Fault;
 import io.etcfs.it.cluster.Crew;
 import io.etcfs.it.cluster.DevCluster;
+import io.etcfs.it.cluster.Gate;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.URI;
@@ -38,7 +39,7 @@ final class Storm implements AutoCloseable {
 
     private enum Kind {
         KILL(5), KILL_TWO(1), KILL_TWICE(1), STOP_SHORTLY(2), STOP(4), STOP_TWO(1), ETCD_STOPS_SHORTLY(2), ETCD_STOPS(3), ETCD_KILLED(2), ETCD_AWAY(0.5), CUT_SHORTLY(2), CUT(5), CUT_AND_KILL(1),
-        LEAVE(4);
+        LEAVE(4), LEAVE_KILLED(2);
 
         private final double weight;
 
@@ -209,11 +210,11 @@ final class Storm implements AutoCloseable {
                     gates[node].letGo(lost);
                 }
             }
-            case LEAVE -> leave(node);
+            case LEAVE, LEAVE_KILLED -> leave(node, kind == Kind.LEAVE_KILLED);
         }
         for (int n = 1; n <= NODES; n++) {
             // Until here.
-            if (System.nanoTime() - cutOffNs[n] < 60_000_000_000L && kind != Kind.KILL && kind != Kind.KILL_TWO && kind != Kind.KILL_TWICE && kind != Kind.LEAVE) {
+            if (System.nanoTime() - cutOffNs[n] < 60_000_000_000L && kind != Kind.KILL && kind != Kind.KILL_TWO && kind != Kind.KILL_TWICE && kind != Kind.LEAVE && kind != Kind.LEAVE_KILLED) {
                 cutOff(n);
             }
         }
@@ -242,7 +243,7 @@ final class Storm implements AutoCloseable {
         cutOffNs[node] = System.nanoTime();
     }
 
-    private void leave(int node) throws Exception {
+    private void leave(int node, boolean killed) throws Exception {
         Files.createFile(pause(node));
         Path done = Path.of(pause(node) + ".done");
         try {
@@ -251,6 +252,14 @@ final class Storm implements AutoCloseable {
                 requireWorking();
                 assertTrue(System.nanoTime() < end, "the worker of n" + node + " does not let go of the mount");
                 Thread.sleep(20);
+            }
+            if (killed) {
+                CompletableFuture<DevCluster.Result> leaving = CompletableFuture.supplyAsync(() -> cluster.leave(node));
+                Thread.sleep(random.nextInt(1_500));
+                cluster.kill(node);
+                leaving.join();
+                mount(node);
+                return;
             }
             DevCluster.Result result = null;
             for (int i = 0; i < 40; i++) {

@@ -22,6 +22,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 5, unit = TimeUnit.MINUTES)
 abstract class PartitionTest {
     private static final Duration LIMIT = Duration.ofSeconds(60);
+    /** As an iSCSI initiator waits for a target that is away: 120 s. */
+    private static final Duration GIVES_UP_WITHIN = Duration.ofSeconds(150);
     /** Overwrites blocks past all caches and appends lines, each durable before it says so in the file ARGS[1]. Ends without a word when its node does. */
     private static final String WRITE = """
             import mmap, random, time
@@ -161,8 +163,13 @@ abstract class PartitionTest {
         run(2, name, "check(sorted(os.listdir(HERE)) == ['f', 'made'] and open(HERE + '/f').read() == 'new and longer', os.listdir(HERE), open(HERE + '/f').read())\n");
     }
 
-    /** For less than a session has: nobody takes over, nothing fails. */
+    /** For less than a session has, thrice: nobody takes over, nothing fails. */
     final void isCutOffShortly(String links) throws Exception {
+        isCutOffAndGoesOn(links, 3, 400);
+    }
+
+    /** For as long as that, so many times, which ends no session. */
+    final void isCutOffAndGoesOn(String links, int times, int ms) throws Exception {
         String name = "shortly" + links + System.nanoTime();
         String said = cluster.scratch().resolve(name).toString();
         long pid = cluster.pid(2);
@@ -170,9 +177,9 @@ abstract class PartitionTest {
             Crew.Child child = writer.add("writer", WRITE, cluster.mount(2).resolve(name), "", "w", said);
             writer.start();
             child.awaitTicks(20, LIMIT);
-            for (int i = 0; i < 3; i++) {
+            for (int i = 0; i < times; i++) {
                 cluster.cut(2, links);
-                Thread.sleep(400);
+                Thread.sleep(ms);
                 cluster.join(2, links);
                 child.awaitTicks(child.ticks() + 20, LIMIT);
             }
@@ -181,6 +188,25 @@ abstract class PartitionTest {
         assertEquals(pid, cluster.pid(2));
         assertTrue(cluster.isServing(2), cluster.logTails());
         run(1, name, TAKE, "w", said, said + ".taken");
+        run(2, name, SAME, said + ".taken", said, "none");
+    }
+
+    /** Who does not reach the device for so long that it gives up ends, is fenced, and the other one takes over. */
+    final void isWithoutDeviceForGood() throws Exception {
+        String name = "good" + System.nanoTime();
+        String said = cluster.scratch().resolve(name).toString();
+        try (Crew writer = new Crew(cluster)) {
+            Crew.Child child = writer.add("writer", WRITE, cluster.mount(2).resolve(name), "", "w", said);
+            writer.start();
+            child.awaitTicks(50, LIMIT);
+            cluster.cut(2, "storage");
+            long ms = cluster.await("it gives up", GIVES_UP_WITHIN, () -> !cluster.isServing(2));
+            System.out.println(device + ", without the device: it gave up after " + ms + " ms");
+        }
+        run(1, name, TAKE, "w", said, said + ".taken");
+        cluster.await("the fence", LIMIT, () -> cluster.count("fence_done:n2") == 1);
+        cluster.join(2, "storage");
+        cluster.remount(2);
         run(2, name, SAME, said + ".taken", said, "none");
     }
 

@@ -10,7 +10,9 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -159,6 +161,63 @@ class SupervisorTest {
         assertTrue(cluster.logOf(1).contains("the daemon (process " + cluster.pid(1) + ") has ended and " + cluster.mount(1) + " is still mounted"), cluster.logTails());
         cluster.remount(1);
         assertWorks();
+    }
+
+    /** Nothing kills a thread that waits in the kernel for its own mount: of the daemon's, the one that opens a log file there, which needs an answer of etcd. */
+    @Test
+    void whoIsKilledWhileItWaitsForItsOwnMountEnds() throws Exception {
+        long supervisor = supervisor();
+        killWhileItWaitsForItself(false);
+        cluster.await("it ends", LIMIT, () -> !Files.exists(Path.of("/proc", Long.toString(supervisor))));
+        assertTrue(cluster.logOf(1).contains("was killed and can't end, as it waits for its own mount"), cluster.logTails());
+        cluster.remount(1);
+        assertWorks();
+    }
+
+    @Test
+    void itIsMountedAgainWhereTheSupervisorIsGoneAsWell() throws Exception {
+        killWhileItWaitsForItself(true);
+        cluster.remount(1);
+        assertTrue(cluster.logOf(1).contains("an earlier daemon of this node was killed and can't end"), cluster.logTails());
+        assertWorks();
+    }
+
+    private static void killWhileItWaitsForItself(boolean supervisorToo) throws Exception {
+        long daemon = cluster.pid(1);
+        Path log = cluster.logFile(1);
+        Path aside = log.resolveSibling("aside");
+        assertWorks();
+        Path own = Files.createDirectories(cluster.mount(1).resolve("logs"));
+        cluster.pauseEtcd();
+        try {
+            Files.move(log, aside);
+            Files.createSymbolicLink(log, own.resolve("log" + ++made));
+            DevCluster.signal("HUP", daemon);
+            cluster.await("it waits for itself", LIMIT, () -> waitsForItself(daemon));
+            if (supervisorToo) {
+                DevCluster.signal("KILL", supervisor());
+            }
+            DevCluster.signal("KILL", daemon);
+        } finally {
+            Files.move(aside, log, StandardCopyOption.REPLACE_EXISTING);
+            cluster.resumeEtcd();
+        }
+        assertTrue(waitsForItself(daemon), "nothing holds it");
+    }
+
+    private static boolean waitsForItself(long daemon) throws IOException {
+        try (DirectoryStream<Path> threads = Files.newDirectoryStream(Path.of("/proc", Long.toString(daemon), "task"))) {
+            for (Path thread : threads) {
+                try {
+                    if (Files.readString(thread.resolve("wchan")).equals("request_wait_answer")) {
+                        return true;
+                    }
+                } catch (NoSuchFileException e) {
+                    // It has ended meanwhile.
+                }
+            }
+            return false;
+        }
     }
 
     @Test

@@ -66,5 +66,16 @@ public final class Mounts {
         return cleared;
     }
 
+    /** Ends the connection of the mount that has this number (st_dev's minor one), if it is one of ours and of this source. False: there is none. */
+    public static boolean cutOff(int connectionNumber, String source) throws IOException {
+        for (MountInfo mount : MountInfo.ofThisProcess()) {
+            if (mount.type().equals(TYPE) && mount.minor() == connectionNumber && mount.source().equals(source)) {
+                FuseControl.abort(connectionNumber);
+                return true;
+            }
+        }
+        return false;
+    }
+
     private Mounts() {}
 }

@@ -73,10 +73,19 @@ public final class LockFile implements AutoCloseable {
         }
     }
 
+    /** What others may read in the file, in the place of what it said before. */
+    public void say(String text) throws IOException {
+        Files.writeString(openFile(), text);
+    }
+
+    private Path openFile() {
+        return Path.of("/proc/self/fd", Integer.toString(fd));
+    }
+
     /** The number of a file can't be another's while this one is open. */
     private boolean isAtItsPath() {
         try {
-            return fileKey(Path.of("/proc/self/fd", Integer.toString(fd))).equals(fileKey(path));
+            return fileKey(openFile()).equals(fileKey(path));
         } catch (IOException e) {
             return false;
         }

@@ -24,6 +24,7 @@ import io.etcfs.linux.clock.BootClock;
 import io.etcfs.linux.mount.FuseMount;
 import io.etcfs.linux.mount.FuseSession;
 import io.etcfs.linux.mount.MountOptions;
+import io.etcfs.linux.mount.Mounts;
 import io.etcfs.linux.mount.TransportUnavailableException;
 import io.etcfs.linux.process.LockFile;
 import io.etcfs.linux.process.OwnProcess;
@@ -72,6 +73,8 @@ public final class Daemon {
     private static final long OPERATION_DEADLINE_NS = 20 * SECOND_NS;
     /** How long an earlier daemon of this node may take to go. */
     private static final long LOCK_WAIT_NS = 30 * SECOND_NS;
+    /** How long one that was killed may take, before its mount is cut off so that it can. */
+    private static final long DYING_WAIT_NS = 4 * SECOND_NS;
     private static final long MOUNT_ENDS_NS = 2_000_000_000L;
     private static final long LEAVE_TIMEOUT_NS = 30 * SECOND_NS;
     private static final long BUSY_WAIT_NS = 10 * SECOND_NS;
@@ -156,6 +159,7 @@ public final class Daemon {
         openControl(undo);
         openLogFile();
         mount(undo, mountPoint);
+        tellOfMount(lock);
         supervise(undo);
         writePidFile(undo);
         serving = true;
@@ -274,12 +278,30 @@ public final class Daemon {
             runDirectory.create();
             Optional<LockFile> lock = LockFile.tryAcquire(path);
             if (lock.isEmpty() && !isServing()) {
-                lock = LockFile.acquire(path, clock, clock.nowNs() + LOCK_WAIT_NS);
+                lock = LockFile.acquire(path, clock, clock.nowNs() + DYING_WAIT_NS);
+                if (lock.isEmpty()) {
+                    cutOffDying(path);
+                    lock = LockFile.acquire(path, clock, clock.nowNs() + LOCK_WAIT_NS);
+                }
+            }
+            if (lock.isPresent()) {
+                lock.get().say("");
             }
             return lock.orElseThrow(() -> refusal("node '" + options.node() + "' of filesystem '" + options.filesystem() + "' already runs on this host (" + path
                     + " is locked): umount it, or give this one another --node"));
         } catch (IOException e) {
             throw refusal("cannot lock " + path + ": " + e.getMessage());
+        }
+    }
+
+    /**
+     * A daemon that was killed does not end while one of its threads waits in the kernel for its own mount: for a lock there of a call that only the daemon could answer. Its supervisor cuts
+     * the mount off; this is for where that was killed, too.
+     */
+    private void cutOffDying(Path lockFile) throws IOException {
+        String[] said = Files.readString(lockFile).strip().split(" ");
+        if (said.length == 2 && ProcessStatus.isDying(Integer.parseInt(said[0])) && Mounts.cutOff(Integer.parseInt(said[1]), options.filesystem())) {
+            LOG.log(Level.WARNING, "an earlier daemon of this node was killed and can't end, as it waits for its own mount: that is cut off process=" + said[0]);
         }
     }
 
@@ -365,6 +387,15 @@ public final class Daemon {
                     ? ": load the kernel's fuse module" : ""));
         } catch (IOException e) {
             throw refusal("cannot mount on " + mountPoint + ": " + e.getMessage());
+        }
+    }
+
+    /** For {@link #cutOffDying}. */
+    private void tellOfMount(LockFile lock) throws Refusal {
+        try {
+            lock.say(ProcessHandle.current().pid() + " " + session.connectionNumber() + "\n");
+        } catch (IOException e) {
+            throw refusal("cannot write the lock file " + runDirectory.lockFile(options.filesystem(), options.node()) + ": " + e.getMessage());
         }
     }
 

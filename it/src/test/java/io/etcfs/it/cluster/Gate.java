@@ -1,4 +1,4 @@
-package io.etcfs.it.faults;
+package io.etcfs.it.cluster;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -7,6 +7,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.Condition;
@@ -16,9 +17,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * Stands between a node and etcd as a network does: what is on its way can be held up, in one direction or both, and then goes on late, or is lost with its
  * connections. Nobody is told while it is held up.
  */
-final class Gate implements AutoCloseable {
+public final class Gate implements AutoCloseable {
     /** What does not get through. */
-    enum Held { NOTHING, REQUESTS, ANSWERS, ALL }
+    public enum Held { NOTHING, REQUESTS, ANSWERS, ALL }
 
     private final ServerSocket server = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
     private final InetSocketAddress etcd;
@@ -26,17 +27,21 @@ final class Gate implements AutoCloseable {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     private Held held = Held.NOTHING;
+    private String begin = "";
+    private int counted;
+    private int last = Integer.MAX_VALUE;
+    private Runnable atEnd = () -> {};
 
-    Gate(String host, int port) throws IOException {
+    public Gate(String host, int port) throws IOException {
         etcd = new InetSocketAddress(host, port);
         Thread.ofVirtual().start(this::serve);
     }
 
-    String endpoint() {
+    public String endpoint() {
         return "http://127.0.0.1:" + server.getLocalPort();
     }
 
-    void hold(Held what) {
+    public void hold(Held what) {
         lock.lock();
         try {
             held = what;
@@ -47,11 +52,56 @@ final class Gate implements AutoCloseable {
     }
 
     /** What was held up arrives now, or never. */
-    void letGo(boolean lost) {
+    public void letGo(boolean lost) {
         if (lost) {
             sockets.forEach(Gate::reset);
         }
         hold(Held.NOTHING);
+    }
+
+    /**
+     * From the first message of the node that has this text in it on, so many arrive. The next one, and all after it, do not: that runs first, once, on the thread that has the message.
+     *
+     * @param from empty for any message
+     */
+    public void endAfter(String from, int messages, Runnable what) {
+        lock.lock();
+        try {
+            begin = from;
+            counted = 0;
+            last = messages;
+            atEnd = what;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Ends {@link #endAfter}; whether all messages have arrived. */
+    public boolean goOn() {
+        lock.lock();
+        try {
+            boolean all = counted <= last;
+            last = Integer.MAX_VALUE;
+            return all;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private boolean passes(byte[] message, int length) {
+        lock.lock();
+        try {
+            if (last == Integer.MAX_VALUE || counted == 0 && !new String(message, 0, length, StandardCharsets.ISO_8859_1).contains(begin)) {
+                return true;
+            }
+            counted++;
+            if (counted == last + 1) {
+                atEnd.run();
+            }
+            return counted <= last;
+        } finally {
+            lock.unlock();
+        }
     }
 
     private void serve() {
@@ -89,6 +139,9 @@ final class Gate implements AutoCloseable {
             OutputStream out = to.getOutputStream();
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
                 awaitPassage(direction);
+                if (direction == Held.REQUESTS && !passes(buffer, n)) {
+                    return;
+                }
                 out.write(buffer, 0, n);
             }
         } catch (IOException e) {
