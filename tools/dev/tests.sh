@@ -9,6 +9,7 @@ test_command() {
     fsx:*) shift; long_test fsx fsx "$@"; return ;;
     fuzz:*) shift; long_test fuzz faults "$@"; return ;;
     fences:*) shift; many_fences "$@"; return ;;
+    steps:*) shift; all_steps "$@"; return ;;
     vm:*) [ $# -le 2 ] || usage_error "test vm takes a kind of disks, got '$3' as well"; test_vm "${2:-scsi}"; return ;;
     programs:*) shift $(($# > 0)); programs=$(check_programs "$@"); set -- ;;
   esac
@@ -17,12 +18,13 @@ test_command() {
     all|unit|sim|it|spec) ;;
     suites|programs) ;;
     pjd) check_pjd_sources ;;
-    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, vm, exercise, fsx, fuzz, fences" ;;
+    *)   usage_error "unknown tier '$tier': unit, sim, spec, it, or none for these; suites, pjd, programs, vm, exercise, fsx, fuzz, fences, steps" ;;
   esac
   remove_reports
   case $tier in
-    all)  test_modules "$tier" || status=1 ;;
-    unit) test_modules "$tier" -pl '!it' || status=1 ;;
+    # Two modules at a time: most of them wait most of the time.
+    all)  test_modules "$tier" -T 2 || status=1 ;;
+    unit) test_modules "$tier" -T 2 -pl '!it' || status=1 ;;
     sim)  test_modules "$tier" -pl testkit -am '-Dtest=io.etcfs.testkit.sim.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     it)   test_modules "$tier" -pl it -am '-Dtest=io.etcfs.it.**' -Dsurefire.failIfNoSpecifiedTests=false || status=1 ;;
     # Tests that the other tiers leave out, by their tag (it/pom.xml).
@@ -52,6 +54,13 @@ many_fences() { # [ROUNDS]
   [ $# -le 1 ] || usage_error "test fences takes a number of rounds, got '$2' as well"
   [[ ${1:-100} =~ ^[1-9][0-9]{0,3}$ ]] || usage_error "test fences: '$1' is not a number of rounds"
   test_of_it fences 'io.etcfs.it.fence.FencedNodesTest#eachCrashIsFencedOnceAndNoLeaveIs' "-Detcfs.it.fence.rounds=${1:-100}"
+}
+
+# Killed at each message of a leave, a claim and a fence.
+all_steps() { # [EVERY]
+  [ $# -le 1 ] || usage_error "test steps takes a number, got '$2' as well"
+  [[ ${1:-1} =~ ^[1-9][0-9]{0,2}$ ]] || usage_error "test steps: '$1' is not a number of messages"
+  test_of_it steps io.etcfs.it.membership.StepsTest "-Detcfs.it.steps.every=${1:-1}"
 }
 
 test_of_it() { # NAME TESTS MAVEN_ARGS...

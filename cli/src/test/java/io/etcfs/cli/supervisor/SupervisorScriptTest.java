@@ -36,7 +36,11 @@ class SupervisorScriptTest {
     }
 
     private Process start(Process watched, int limitS, int killAfterS) throws IOException {
-        return new ProcessBuilder("bash", SCRIPT.toAbsolutePath().toString(), Integer.toString(limitS), Long.toString(watched.pid()), "/mnt/a b", log().toString(), Integer.toString(killAfterS))
+        return start(watched.pid(), limitS, killAfterS);
+    }
+
+    private Process start(long watched, int limitS, int killAfterS) throws IOException {
+        return new ProcessBuilder("bash", SCRIPT.toAbsolutePath().toString(), Integer.toString(limitS), Long.toString(watched), "/mnt/a b", log().toString(), Integer.toString(killAfterS))
                 .redirectOutput(abort().toFile()).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     }
 
@@ -125,6 +129,23 @@ class SupervisorScriptTest {
         assertTrue(supervisor.waitFor(5, TimeUnit.SECONDS));
         assertEquals("1", aborted());
         assertTrue(logged().contains("WARN supervisor the daemon (process " + daemon.pid() + ") has ended and /mnt/a b is still mounted"), logged());
+    }
+
+    /** As a daemon that was killed and has a thread that can't end, its first one is a zombie and its pipe is open. */
+    @Test
+    void whoWasKilledAndCannotEndIsCutOffAtOnce() throws Exception {
+        supervisor.destroyForcibly().waitFor();
+        // A child that its parent does not wait for.
+        Process parent = new ProcessBuilder("bash", "-c", "sleep 0.1 & echo $!; exec sleep 600").start();
+        try {
+            long zombie = Long.parseLong(parent.inputReader().readLine());
+            supervisor = start(zombie, 600, 600);
+            awaitAbort();
+            assertTrue(supervisor.isAlive());
+            assertTrue(logged().contains("WARN supervisor the daemon (process " + zombie + ") was killed and can't end, as it waits for its own mount: /mnt/a b is cut off"), logged());
+        } finally {
+            parent.destroyForcibly().waitFor();
+        }
     }
 
     /** As a suspended machine, a stopped virtual machine or a frozen container does it: neither runs. */

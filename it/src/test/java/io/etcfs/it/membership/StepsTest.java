@@ -28,8 +28,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 30, unit = TimeUnit.MINUTES)
 class StepsTest {
     private static final Duration LIMIT = Duration.ofSeconds(90);
-    private static final int EVERY = Integer.getInteger("etcfs.it.steps.every", 8);
-    private static final int FIRST = Math.min(2, EVERY - 1);
+    private static final int EVERY = Integer.getInteger("etcfs.it.steps.every", 16);
+    private static final int FIRST = Math.min(3, EVERY - 1);
     /** Above what any of them takes. */
     private static final int MANY = 200;
     /** A file that is durable, whose name goes to the file ARGS[0] then, and a change that nobody waits for. Fails only if the node was killed, which the file ARGS[1] says. */
@@ -136,7 +136,7 @@ class StepsTest {
     /** No arena has two owners, none has none. */
     private static void assertArenas() {
         List<String> records = Stream.concat(cluster.keys("arena:").lines(), cluster.keys("free_arena:").lines()).filter(l -> !l.isBlank()).toList();
-        TreeSet<Integer> ids = new TreeSet<>(records.stream().map(l -> Integer.parseInt(l.replaceFirst(".*[:/]", ""))).toList());
+        TreeSet<Integer> ids = new TreeSet<>(records.stream().map(l -> Integer.parseInt(l.replaceFirst(".*[:/]", ""), 16)).toList());
         assertEquals(records.size(), ids.size(), records.toString());
         assertTrue(ids.isEmpty() || ids.last() == ids.size() - 1, records.toString());
     }
