@@ -179,6 +179,10 @@ public enum Fault {
     HISTORY_GOES_BACK,
     /** A node starts on an etcd that is behind what the device remembers of it. */
     MARKS_IGNORED,
+    /** A node joins, and opens sessions, without comparing that the superblock is the one that it read. */
+    SUPERBLOCK_NOT_COMPARED,
+    /** A node that is not admitted stays a member until its lease ends. */
+    REFUSED_NOT_TAKEN_BACK,
     /** The size is raised without comparing that nobody has claimed an arena since it was looked at. */
     GROWN_AS_READ,
     /** Members of etcd whose files have grown stay so. */

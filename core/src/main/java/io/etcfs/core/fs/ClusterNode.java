@@ -38,6 +38,7 @@ import io.etcfs.core.token.Tokens;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Set;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.IntPredicate;
 import java.util.random.RandomGenerator;
@@ -82,14 +83,15 @@ public final class ClusterNode implements Operations {
     private long lastStatusNs = Long.MIN_VALUE / 2;
     private boolean stopped;
 
-    public ClusterNode(Ports ports, Settings settings, Super superblock) {
+    /** @param superblockCreated the create revision of the superblock's record, as it was read */
+    public ClusterNode(Ports ports, Settings settings, Super superblock, long superblockCreated) {
         this.settings = settings;
         Monitor monitor = new Monitor(ports.clock());
         Keys keys = new Keys(settings.filesystem());
         NameHash nameHash = new NameHash(superblock.getNameHashKey().toByteArray());
         Tasks tasks = new NodeTasks(ports.tasks(), this::stop);
         MetadataStore store = new OneHistory(ports.store(), tasks, keys.superblock(), this::stop);
-        Session session = new Session(monitor, store, tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), SESSION_TTL_S, MEMBERSHIP_TTL_S);
+        Session session = new Session(monitor, store, tasks, keys, settings.node(), settings.incarnation(), settings.membership(), ports.fencer(), superblockCreated, SESSION_TTL_S, MEMBERSHIP_TTL_S);
         BlockDevice device = new FencedDevice(ports.device(), session::trusted, this::stop);
         Pipeline pipeline = new Pipeline(monitor, store, device, session, keys, settings.node(), settings.maxTxnOps());
         Tokens tokens = new Tokens(monitor, store, tasks, session, pipeline, keys, settings.node(), settings.maxCachedBytes());
@@ -133,12 +135,20 @@ public final class ClusterNode implements Operations {
         this.onStop = handler;
     }
 
-    /** Opens the session, reads what this node owns and begins to publish. */
     public void start() throws StartException {
+        start(() -> false);
+    }
+
+    /**
+     * Opens the session, reads what this node owns and begins to publish.
+     *
+     * @param unwanted asked from time to time while the session is being opened: whether to give up
+     */
+    public void start(BooleanSupplier unwanted) throws StartException {
         Fault.warn();
         history.check();
         List<KeyValue> early = Fault.OPENED_READ_EARLY.on() ? openFiles.openedBefore() : null;
-        node.session().open();
+        node.session().open(unwanted);
         try {
             node.pipeline().start(node.tasks());
             node.space().start();

@@ -33,6 +33,9 @@ final class Admission {
     private final Fencer fencer;
     /** Whether a session of this process was admitted: then the writes of all earlier ones have ended before the next is opened. */
     private boolean admitted;
+    /** Whether the record was read, and nothing of earlier processes was on its way then. */
+    private boolean looked;
+    private boolean wasQuiet;
 
     Admission(MetadataStore store, Keys keys, String node, Fencer fencer) {
         this.store = store;
@@ -82,6 +85,10 @@ final class Admission {
         }
         List<Compare> standing = List.of(Compare.createRevision(keys.session(node), session), sameGeneration);
         Registered before = registered(found);
+        if (!looked) {
+            looked = true;
+            wasQuiet = before.getQuiet() || before.getSessionsList().isEmpty();
+        }
         List<Long> older = before.getSessionsList().stream().filter(s -> s != session).toList();
         List<Long> all = new ArrayList<>(older);
         all.add(session);
@@ -107,6 +114,15 @@ final class Admission {
     /** What a clean departure puts in its last transaction. */
     List<Op> departed(long session) {
         return fencer.registers() ? List.of(Op.put(keys.registered(node), registered(List.of(session), fencer.machine().isEmpty() ? List.of() : List.of(fencer.machine()), List.of(fencer.boot())).setQuiet(true).build().toByteArray())) : List.of();
+    }
+
+    /** The same for a process none of whose sessions came to write anything. */
+    List<Op> takenBack() throws StoreUnavailableException, StoreRejectedException {
+        if (!looked || !wasQuiet) {
+            return List.of();
+        }
+        Registered now = registered(store.range(keys.registered(node), null, 0, false, 0, REQUEST_NS).only());
+        return List.of(Op.put(keys.registered(node), now.toBuilder().setQuiet(true).build().toByteArray()));
     }
 
     private Registered registered(KeyValue found) {

@@ -35,6 +35,9 @@ final class Membership {
     private final List<Long> leases = new ArrayList<>();
     /** Of the key; 0: not known, after a registration whose outcome is unknown. */
     private long revision;
+    /** Whether a registration may have been made, and whether the first one found that the node had left in order. */
+    private boolean registered;
+    private boolean hadLeft;
 
     Membership(Monitor monitor, MetadataStore store, Keys keys, String node, io.etcfs.core.record.proto.Membership record, long ttlSeconds) {
         this.monitor = monitor;
@@ -43,6 +46,10 @@ final class Membership {
         this.node = node;
         this.record = record;
         this.ttlSeconds = ttlSeconds;
+    }
+
+    long ttlSeconds() {
+        return ttlSeconds;
     }
 
     /** How often it is to be renewed. */
@@ -56,8 +63,13 @@ final class Membership {
      *
      * @return false: there is such a session
      */
-    boolean join(Compare sameGeneration, long generation) throws StoreUnavailableException, StoreRejectedException {
-        return register(sameGeneration, generation, Compare.absent(keys.session(node)));
+    boolean join(List<Compare> standing, long generation) throws StoreUnavailableException, StoreRejectedException {
+        return register(standing, generation, Compare.absent(keys.session(node)));
+    }
+
+    /** Whether {@link #join} took the mark of a clean departure away, or may have. */
+    boolean hadLeft() {
+        return hadLeft;
     }
 
     /** That it is the one that {@link #join} put: of two processes that join at once only one gets the session, and the other takes nothing from it. */
@@ -67,21 +79,24 @@ final class Membership {
     }
 
     /** Keeps the membership, or registers again where it was lost. Only who has the session does. */
-    void renew(Compare sameGeneration, long generation, long session) throws StoreUnavailableException, StoreRejectedException {
+    void renew(List<Compare> standing, long generation, long session) throws StoreUnavailableException, StoreRejectedException {
         if (revision == 0 || store.keepAlive(leases.getLast(), BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
-            register(sameGeneration, generation, Compare.createRevision(keys.session(node), session));
+            register(standing, generation, Compare.createRevision(keys.session(node), session));
         }
     }
 
     /** One that comes late, after another process of this node has registered, after a departure or a fence, changes nothing. */
-    private boolean register(Compare sameGeneration, long generation, Compare session) throws StoreUnavailableException, StoreRejectedException {
+    private boolean register(List<Compare> standing, long generation, Compare session) throws StoreUnavailableException, StoreRejectedException {
         long before = modRevision(keys.membership(node));
         long departedBefore = modRevision(keys.departed(node));
         LeaseGrant granted = store.grantLease(ttlSeconds, REQUEST_NS);
         leases.add(granted.leaseId());
         revision = 0;
-        Outcome outcome = store.commit(new Txn(
-                List.of(sameGeneration, session, Compare.modRevision(keys.membership(node), before), Compare.modRevision(keys.departed(node), departedBefore)),
+        hadLeft |= !registered && departedBefore != 0;
+        registered = true;
+        List<Compare> compares = new ArrayList<>(standing);
+        compares.addAll(List.of(session, Compare.modRevision(keys.membership(node), before), Compare.modRevision(keys.departed(node), departedBefore)));
+        Outcome outcome = store.commit(new Txn(compares,
                 List.of(Op.put(keys.membership(node), record.toBuilder().setGeneration(generation).build().toByteArray(), granted.leaseId()),
                         Op.delete(keys.departed(node)), Op.delete(keys.fencePending(node)), Op.delete(keys.fenceDone(node))),
                 List.of(Op.get(keys.session(node)))), REQUEST_NS);
@@ -106,9 +121,10 @@ final class Membership {
      * Puts the mark of a clean departure in place of the membership, if that is still there and the node owns nothing any more. False: it could not be done, and
      * never will be.
      *
-     * @param more to be done in the same transaction
+     * @param standing what has to hold as well
+     * @param more     to be done in the same transaction
      */
-    boolean depart(Compare sameGeneration, List<Op> more, long untilNs) {
+    boolean depart(List<Compare> standing, List<Op> more, long untilNs) {
         List<Op> ops = new ArrayList<>(more);
         ops.add(Op.delete(keys.membership(node)));
         ops.add(Op.put(keys.departed(node), Departed.newBuilder().setAtNs(monitor.clock().realtimeNs()).build().toByteArray()));
@@ -120,10 +136,10 @@ final class Membership {
                 return true;
             }
             // One that comes late, after another process of this node has registered, finds another membership.
-            Txn txn = new Txn(List.of(Compare.modRevision(keys.membership(node), present.modRevision()), sameGeneration,
-                            Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd()), Compare.noneIn(keys.openedBy(node), keys.openedBy(node).prefixEnd())),
-                    ops, List.of());
-            return store.commit(txn, REQUEST_NS) instanceof Outcome.Committed;
+            List<Compare> compares = new ArrayList<>(standing);
+            compares.addAll(List.of(Compare.modRevision(keys.membership(node), present.modRevision()),
+                    Compare.noneIn(keys.arenasOf(node), keys.arenasOf(node).prefixEnd()), Compare.noneIn(keys.openedBy(node), keys.openedBy(node).prefixEnd())));
+            return store.commit(new Txn(compares, ops, List.of()), REQUEST_NS) instanceof Outcome.Committed;
         });
         // A copy of the registration that is still on its way finds its lease gone.
         return marked && !expired[0] && Insist.on("end the membership", monitor, untilNs, () -> {

@@ -44,6 +44,8 @@ public final class Session {
     public static final long BEAT_NS = 500_000_000L;
     public static final long MARGIN_NS = 250_000_000L;
     static final long BEAT_TIMEOUT_NS = 300_000_000L;
+    /** For undoing what a start that fails has begun. */
+    private static final long TAKE_BACK_NS = 3_000_000_000L;
     private static final long REQUEST_NS = 2_000_000_000L;
     /** Others fence a node 10 s after its end, or at their next sweep. */
     private static final long FENCED_WITHIN_NS = 45_000_000_000L;
@@ -70,6 +72,7 @@ public final class Session {
     private final Membership membership;
     private final Admission admission;
     private final long sessionTtlSeconds;
+    private final Compare sameFilesystem;
     private Listener listener;
 
     private volatile boolean live;
@@ -81,6 +84,8 @@ public final class Session {
     private boolean takingBack;
     private long generation;
     private long generationRevision;
+    /** Whether this process made the record: no other one of this node ever joined. */
+    private boolean generationIsNew;
     private byte[] marker;
     /** The session is only kept alive any more: it is not opened again, and the membership is no longer renewed. */
     private volatile boolean leaving;
@@ -94,9 +99,10 @@ public final class Session {
     /**
      * @param membership what others may know of this process; the generation is filled in
      * @param fencer     by which the device learns of each session, if it has to
+     * @param created    the superblock's create revision: the filesystem that is joined is the one that this was read of, and not one made since under the same name
      */
     public Session(Monitor monitor, MetadataStore store, Tasks tasks, Keys keys, String node, String incarnation, io.etcfs.core.record.proto.Membership membership,
-            Fencer fencer, long sessionTtlSeconds, long membershipTtlSeconds) {
+            Fencer fencer, long created, long sessionTtlSeconds, long membershipTtlSeconds) {
         this.monitor = monitor;
         this.store = store;
         this.tasks = tasks;
@@ -106,6 +112,7 @@ public final class Session {
         this.membership = new Membership(monitor, store, keys, node, membership, membershipTtlSeconds);
         this.admission = new Admission(store, keys, node, fencer);
         this.sessionTtlSeconds = sessionTtlSeconds;
+        this.sameFilesystem = Compare.createRevision(keys.superblock(), created);
     }
 
     public void listener(Listener listener) {
@@ -175,15 +182,32 @@ public final class Session {
 
     // ---- life
 
-    /** Opens the first session. Blocks until an earlier one of this node has gone, but not for ever. */
-    public void open() throws StartException {
-        awaitPrepared();
+    /**
+     * Opens the first session. Blocks until an earlier one of this node has gone, but not for ever. Where it can't be opened the node is, if possible, what it was before: one that had left in order has left.
+     *
+     * @param unwanted asked from time to time: whether to give up
+     */
+    public void open(BooleanSupplier unwanted) throws StartException {
+        awaitPrepared(unwanted);
+        boolean opened = false;
+        try {
+            openPrepared(unwanted);
+            opened = true;
+        } finally {
+            if (!opened) {
+                takeBack();
+            }
+        }
+    }
+
+    private void openPrepared(BooleanSupplier unwanted) throws StartException {
         long giveUpAt = monitor.nowNs() + openNs();
         String problem = "etcd does not answer";
         while (monitor.nowNs() < giveUpAt) {
+            requireWanted(unwanted);
             try {
                 readGeneration();
-                if (membership.join(monitor.with(this::generationCompare), generation) && putSession(List.of(membership.unchanged()), true)) {
+                if (membership.join(standing(), generation) && putSession(List.of(membership.unchanged()), true)) {
                     monitor.with(() -> sessionBeats = membershipBeats = true);
                     watchGeneration();
                     tasks.startOwn("session", () -> beat(this::beatForever, () -> sessionBeats = false));
@@ -199,9 +223,44 @@ public final class Session {
             } catch (DeviceException e) {
                 problem = "the device does not accept this node: " + e.getMessage();
             }
+            requireSameFilesystem();
             monitor.pause(200_000_000L);
         }
         throw new StartException(problem);
+    }
+
+    private static void requireWanted(BooleanSupplier unwanted) throws StartException {
+        if (unwanted.getAsBoolean()) {
+            throw new StartException("stopped before it had started");
+        }
+    }
+
+    /** Says so where that is why the node could not join. */
+    private void requireSameFilesystem() throws StartException {
+        try {
+            KeyValue superblock = store.range(keys.superblock(), null, 0, true, 0, REQUEST_NS).only();
+            if (superblock == null || superblock.createRevision() != sameFilesystem.number()) {
+                throw new StartException("the filesystem was " + (superblock == null ? "deleted" : "made anew") + " while this node was starting: mount it again if that was meant");
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            LOG.log(System.Logger.Level.DEBUG, "the superblock could not be read again: {0}", e.getMessage());
+        }
+    }
+
+    /** Nothing of this process was written: without arenas, open files and a session the node has left, if it had before. Else it counts as vanished once its membership ends, as it did. */
+    private void takeBack() {
+        if (Fault.REFUSED_NOT_TAKEN_BACK.on() || !membership.hadLeft() && !monitor.with(() -> generationIsNew)) {
+            return;
+        }
+        try {
+            List<Compare> standing = new ArrayList<>(standing());
+            standing.add(Compare.absent(keys.session(node)));
+            if (!membership.depart(standing, admission.takenBack(), monitor.nowNs() + TAKE_BACK_NS)) {
+                LOG.log(System.Logger.Level.WARNING, "this node could not be made what it was before: it counts as vanished in {0} s", membership.ttlSeconds());
+            }
+        } catch (StoreUnavailableException | StoreRejectedException e) {
+            LOG.log(System.Logger.Level.WARNING, "this node could not be made what it was before, and counts as vanished in {0} s: {1}", membership.ttlSeconds(), e.getMessage());
+        }
     }
 
     private long openNs() {
@@ -209,9 +268,10 @@ public final class Session {
     }
 
     /** As a member the node would not be fenced, which is what the device may be waiting for. */
-    private void awaitPrepared() throws StartException {
+    private void awaitPrepared(BooleanSupplier unwanted) throws StartException {
         long began = monitor.nowNs();
         while (true) {
+            requireWanted(unwanted);
             String problem;
             long limitNs;
             try {
@@ -239,7 +299,9 @@ public final class Session {
     private void readGeneration() throws StoreUnavailableException, StoreRejectedException {
         RangeResult read = store.range(keys.generation(node), null, 0, false, 0, REQUEST_NS);
         if (read.only() == null) {
-            store.commit(new Txn(List.of(Compare.absent(keys.generation(node))), List.of(Op.put(keys.generation(node), Generation.getDefaultInstance().toByteArray())), List.of()), REQUEST_NS);
+            Outcome outcome = store.commit(new Txn(List.of(Compare.absent(keys.generation(node))), List.of(Op.put(keys.generation(node), Generation.getDefaultInstance().toByteArray())), List.of()), REQUEST_NS);
+            boolean ours = outcome instanceof Outcome.Committed;
+            monitor.with(() -> generationIsNew |= ours);
             read = store.range(keys.generation(node), null, 0, false, 0, REQUEST_NS);
             if (read.only() == null) {
                 throw new StoreUnavailableException("the generation could not be written");
@@ -269,7 +331,7 @@ public final class Session {
         byte[] value = io.etcfs.core.record.proto.Session.newBuilder().setIncarnation(incarnation).setLease(lease.leaseId()).build().toByteArray();
         List<Compare> compares = new ArrayList<>(more);
         compares.add(Compare.absent(keys.session(node)));
-        compares.add(Compare.modRevision(keys.generation(node), generationRevision));
+        compares.addAll(standing());
         List<Op> ops = new ArrayList<>(List.of(Op.put(keys.session(node), value, lease.leaseId()), Op.get(keys.batch(node)), Op.delete(keys.fencePending(node))));
         ops.addAll(admission.reads());
         if (first) {
@@ -421,18 +483,18 @@ public final class Session {
     }
 
     private void renewMembership() throws StoreUnavailableException, StoreRejectedException {
-        Compare sameGeneration;
+        List<Compare> standing;
         long generationNow;
         long session;
         monitor.lock();
         try {
-            sameGeneration = generationCompare();
+            standing = standing();
             generationNow = generation;
             session = revision;
         } finally {
             monitor.unlock();
         }
-        membership.renew(sameGeneration, generationNow, session);
+        membership.renew(standing, generationNow, session);
     }
 
     private void beatForever() {
@@ -579,6 +641,12 @@ public final class Session {
         return Compare.modRevision(keys.generation(node), generationRevision);
     }
 
+    /** What each change of the node's place among the others compares: it was not fenced, and the filesystem is the one that it read. */
+    private List<Compare> standing() {
+        Compare sameGeneration = monitor.with(this::generationCompare);
+        return Fault.SUPERBLOCK_NOT_COMPARED.on() ? List.of(sameGeneration) : List.of(sameGeneration, sameFilesystem);
+    }
+
     /** What the last steps of leaving compare, without a session: the node was not fenced, and no other process of it has joined. Monitor held. */
     public List<Compare> stillLeaving() {
         return List.of(generationCompare(), membership.unchanged());
@@ -625,7 +693,7 @@ public final class Session {
 
     /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. False: it stays without, and is fenced. */
     public boolean depart(long untilNs) {
-        return membership.depart(monitor.with(this::generationCompare), admission.departed(revision), untilNs);
+        return membership.depart(standing(), admission.departed(revision), untilNs);
     }
 
     private void await(BooleanSupplier condition, long untilNs) {

@@ -18,6 +18,9 @@ import java.util.concurrent.locks.ReentrantLock;
  * connections. Nobody is told while it is held up.
  */
 public final class Gate implements AutoCloseable {
+    /** What all keys of filesystems begin with: beats of leases and what belongs to HTTP/2 alone have none. */
+    private static final String KEYS = "etcfs/";
+
     /** What does not get through. */
     public enum Held { NOTHING, REQUESTS, ANSWERS, ALL }
 
@@ -60,9 +63,10 @@ public final class Gate implements AutoCloseable {
     }
 
     /**
-     * From the first message of the node that has this text in it on, so many arrive. The next one, and all after it, do not: that runs first, once, on the thread that has the message.
+     * From the first message of the node that has this text in it on, so many with keys of a filesystem arrive. The next one, and all after it, do not: that runs first, once, on the thread that has the
+     * message.
      *
-     * @param from empty for any message
+     * @param from empty for any with keys
      */
     public void endAfter(String from, int messages, Runnable what) {
         lock.lock();
@@ -91,11 +95,15 @@ public final class Gate implements AutoCloseable {
     private boolean passes(byte[] message, int length) {
         lock.lock();
         try {
-            if (last == Integer.MAX_VALUE || counted == 0 && !new String(message, 0, length, StandardCharsets.ISO_8859_1).contains(begin)) {
+            if (last == Integer.MAX_VALUE || counted > last) {
+                return counted <= last;
+            }
+            String text = new String(message, 0, length, StandardCharsets.ISO_8859_1);
+            if (!text.contains(KEYS) || counted == 0 && !text.contains(begin)) {
                 return true;
             }
             counted++;
-            if (counted == last + 1) {
+            if (counted > last) {
                 atEnd.run();
             }
             return counted <= last;

@@ -52,6 +52,7 @@ import java.util.SplittableRandom;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import sun.misc.Signal;
@@ -92,7 +93,8 @@ public final class Daemon {
     private final BootClock clock = new BootClock();
     private final RunDirectory runDirectory = RunDirectory.ofThisHost();
     private final AtomicInteger stopSignals = new AtomicInteger();
-    private final Thread main = Thread.currentThread();
+    /** Somebody sees to it that what the first of them asked for is done. */
+    private final AtomicBoolean stopTaken = new AtomicBoolean();
     /** How the node left; never, if it stopped. */
     private final CompletableFuture<Boolean> leftClean = new CompletableFuture<>();
     private volatile Log log;
@@ -147,7 +149,7 @@ public final class Daemon {
         Label label = readLabel(device);
         MetadataStore store = options.etcd().open(clock, new VirtualTasks(this::uncaught), ExitCode.MOUNT_FAILED);
         undo.add("closing the connections to etcd", store::close);
-        Super superblock = readSuper(store, label, device.sizeBytes());
+        Superblock superblock = readSuper(store, label, device.sizeBytes());
         handleSignals();
         began = true;
         undo.add("telling how it left", this::tellHowItLeft);
@@ -163,6 +165,9 @@ public final class Daemon {
         supervise(undo);
         writePidFile(undo);
         serving = true;
+        if (isStopWanted() && stopTaken.compareAndSet(false, true)) {
+            throw new InterruptedException();
+        }
         LOG.log(Level.INFO, "mounted filesystem=" + options.filesystem() + " node=" + options.node() + " directory=" + mountPoint + " device=" + options.device()
                 + " transport=" + transport() + " version=" + version);
     }
@@ -215,7 +220,10 @@ public final class Daemon {
         }
     }
 
-    private Super readSuper(MetadataStore store, Label label, long deviceBytes) throws Refusal {
+    /** @param created its record's create revision */
+    private record Superblock(Super fields, long created) {}
+
+    private Superblock readSuper(MetadataStore store, Label label, long deviceBytes) throws Refusal {
         try {
             return readSuper(store, options.etcd().requireUsable(store, REQUEST_TIMEOUT_NS, ExitCode.MOUNT_FAILED), label, deviceBytes);
         } catch (OtherClusterException e) {
@@ -223,7 +231,7 @@ public final class Daemon {
         }
     }
 
-    private Super readSuper(MetadataStore store, StoreStatus status, Label label, long deviceBytes) throws Refusal {
+    private Superblock readSuper(MetadataStore store, StoreStatus status, Label label, long deviceBytes) throws Refusal {
         for (StoreStatus.Member member : status.members()) {
             if (member.error() != null) {
                 LOG.log(Level.WARNING, "etcd member does not answer, its version is not known endpoint=" + member.endpoint() + " error=" + member.error());
@@ -243,7 +251,7 @@ public final class Daemon {
                         + Long.toHexString(status.clusterId()) + ": name the right --etcd");
             }
             label.requireMatch(superblock, options.device(), deviceBytes);
-            return superblock;
+            return new Superblock(superblock, found.createRevision());
         } catch (StoreUnavailableException e) {
             throw refusal(options.etcd().unavailable(e));
         } catch (StoreRejectedException e) {
@@ -313,18 +321,21 @@ public final class Daemon {
         }
     }
 
-    private ClusterNode startNode(MetadataStore store, SharedDevice shared, Super superblock) throws Refusal, InterruptedException {
+    private ClusterNode startNode(MetadataStore store, SharedDevice shared, Superblock superblock) throws Refusal, InterruptedException {
         var ports = new ClusterNode.Ports(store, shared.device(), clock, new VirtualTasks(this::uncaught), new SplittableRandom(), shared.fencer());
         var settings = new ClusterNode.Settings(options.filesystem(), options.node(), UUID.randomUUID().toString(), membership(shared.fencer().machine()), OPERATION_DEADLINE_NS, MAX_TXN_OPS, cacheBytes());
-        ClusterNode started = new ClusterNode(ports, settings, superblock);
+        ClusterNode started = new ClusterNode(ports, settings, superblock.fields(), superblock.created());
         started.onStop(this::stopNow);
         started.processes(ProcessStatus::isDying);
         try {
-            started.start();
+            started.start(this::isStopWanted);
         } catch (StartException e) {
+            if (isStopWanted()) {
+                throw new InterruptedException();
+            }
             throw refusal(e.getMessage());
         }
-        if (Thread.interrupted()) {
+        if (isStopWanted()) {
             started.leave(LEAVE_TIMEOUT_NS);
             throw new InterruptedException();
         }
@@ -512,11 +523,14 @@ public final class Daemon {
         Signal.handle(new Signal("HUP"), signal -> rereadLogging());
     }
 
+    private boolean isStopWanted() {
+        return stopSignals.get() > 0;
+    }
+
+    /** A start is not interrupted, it looks itself: what it has begun by then is to be taken back in order. */
     private void stopSignal() {
-        boolean first = stopSignals.incrementAndGet() == 1;
-        if (first && !serving && session == null) {
-            main.interrupt();
-        } else if (first) {
+        stopSignals.incrementAndGet();
+        if (serving && stopTaken.compareAndSet(false, true)) {
             unmountForSignal();
         }
     }

@@ -14,6 +14,7 @@ import io.etcfs.core.record.proto.Super;
 import io.etcfs.core.session.StartException;
 import io.etcfs.core.store.MetadataStore;
 import io.etcfs.core.store.Op;
+import io.etcfs.core.store.Outcome;
 import io.etcfs.core.store.StoreRejectedException;
 import io.etcfs.core.store.Txn;
 import io.etcfs.testkit.device.MemoryDevice;
@@ -38,6 +39,7 @@ public final class TestCluster implements AutoCloseable {
     public static final byte[] NAME_HASH_KEY = new byte[NameHash.KEY_BYTES];
 
     public final Super superblock;
+    public final long superblockCreated;
     /** Why nodes stopped that should not have, and broken invariants. */
     public final List<String> stopped = new CopyOnWriteArrayList<>();
     /** All revisions since the filesystem was made. */
@@ -59,7 +61,7 @@ public final class TestCluster implements AutoCloseable {
         superblock = superblock(NAME, deviceBytes);
         Keys keys = new Keys(NAME);
         history = new History(store, keys);
-        format(store, superblock);
+        superblockCreated = format(store, superblock);
         store.watch(keys.locks(), keys.locks().prefixEnd(), 1, new Exclusion(keys, stopped::add));
     }
 
@@ -69,16 +71,17 @@ public final class TestCluster implements AutoCloseable {
                 .setNameHashKey(ByteString.copyFrom(NAME_HASH_KEY)).build();
     }
 
-    /** Makes the filesystem: all its first records. */
-    public static void format(MetadataStore store, Super superblock) {
+    /** Makes the filesystem: all its first records. Returns the create revision of the superblock's. */
+    public static long format(MetadataStore store, Super superblock) {
         Keys keys = new Keys(superblock.getName());
         Inode root = new Inode(1, 1);
         root.mode = Inode.DIRECTORY | 0755;
         root.nlink = 2;
         root.parent = 1;
         try {
-            store.commit(new Txn(List.of(), List.of(Op.put(keys.superblock(), superblock.toByteArray()), Op.put(keys.inode(1, 1), root.encode()),
+            Outcome outcome = store.commit(new Txn(List.of(), List.of(Op.put(keys.superblock(), superblock.toByteArray()), Op.put(keys.inode(1, 1), root.encode()),
                     Op.put(keys.inodeAllocCounter(), Counter.newBuilder().setNext(2).build().toByteArray()), Op.put(keys.arenaAllocLog(), Counter.newBuilder().build().toByteArray())), List.of()), 1_000_000_000L);
+            return ((Outcome.Committed) outcome).result().revision();
         } catch (StoreRejectedException e) {
             throw new IllegalStateException(e);
         }
@@ -99,11 +102,21 @@ public final class TestCluster implements AutoCloseable {
 
     /** @param attached the shared device, as this node has it */
     public ClusterNode start(String name, MetadataStore way, BlockDevice attached, long maxCachedBytes) throws StartException {
-        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, attached, clock, tasks, new Random(processes), fencer),
-                new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), requestDeadlineNs, 128, maxCachedBytes), superblock);
-        node.onStop(reason -> stopped.add(name + ": " + reason));
+        ClusterNode node = make(name, way, attached, maxCachedBytes);
         node.start();
         nodes.add(node);
+        return node;
+    }
+
+    /** One that has not been started, and is not counted. */
+    public ClusterNode make(String name, MetadataStore way) {
+        return make(name, way, device, 64L << 20);
+    }
+
+    private ClusterNode make(String name, MetadataStore way, BlockDevice attached, long maxCachedBytes) {
+        ClusterNode node = new ClusterNode(new ClusterNode.Ports(way, attached, clock, tasks, new Random(processes), fencer),
+                new ClusterNode.Settings(NAME, name, name + "-" + ++processes, Membership.newBuilder().setHost(name).build(), requestDeadlineNs, 128, maxCachedBytes), superblock, superblockCreated);
+        node.onStop(reason -> stopped.add(name + ": " + reason));
         return node;
     }
 

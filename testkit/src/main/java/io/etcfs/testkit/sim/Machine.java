@@ -60,7 +60,7 @@ final class Machine {
         boolean fenced = world.weather.has(Weather.Kind.FENCER);
         node = new ClusterNode(new ClusterNode.Ports(store, world.disk.attach(process(), () -> world.power == power, () -> fenced && world.fencer.severed(process.toString())), process, process, new Random(random.nextLong()),
                 fenced ? world.fencer : Fencer.none()),
-                new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock);
+                new ClusterNode.Settings(World.NAME, name, process(), Membership.newBuilder().setHost(name).build(), DEADLINE_NS, 128, 64L << 20), world.superblock, world.superblockCreated);
         ClusterNode mounted = node;
         kernel = new SimKernel(process, world.programs, world.weather, new Random(random.nextLong()), mounted, world.sessions(name));
         mounted.attachKernel(kernel);

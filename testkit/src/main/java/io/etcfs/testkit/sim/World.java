@@ -109,6 +109,7 @@ public final class World {
     final SimDisk disk;
     final SimFencer fencer;
     final Super superblock;
+    long superblockCreated;
     /** Changes when the device loses its power. */
     int power;
 
@@ -300,7 +301,7 @@ public final class World {
     // ---- the run
 
     private String play() {
-        TestCluster.format(store, superblock);
+        superblockCreated = TestCluster.format(store, superblock);
         fencer.oracle(rules::session, rules::intent);
         rules.watch(store);
         disk.lateLandings(new SimDisk.LateLandings() {

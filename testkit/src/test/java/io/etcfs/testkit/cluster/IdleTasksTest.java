@@ -64,7 +64,7 @@ class IdleTasksTest {
     void readsWakeNobodyWhoWaitsForSomethingElse() throws Exception {
         TestCluster cluster = new TestCluster(64L << 20);
         ClusterNode node = new ClusterNode(new ClusterNode.Ports(cluster.store, cluster.device, counting(cluster.clock), cluster.tasks, new Random(1), cluster.fencer),
-                new ClusterNode.Settings(TestCluster.NAME, "n1", "n1-1", Membership.newBuilder().setHost("n1").build(), 10_000_000_000L, 128, 64L << 20), cluster.superblock);
+                new ClusterNode.Settings(TestCluster.NAME, "n1", "n1-1", Membership.newBuilder().setHost("n1").build(), 10_000_000_000L, 128, 64L << 20), cluster.superblock, cluster.superblockCreated);
         node.start();
         Operations.Created file = node.create(call(), 1, "f".getBytes(StandardCharsets.UTF_8), 0644, 0, O_RDWR | O_DIRECT);
         long ino = file.entry().ino();

@@ -42,13 +42,13 @@ class SimKernelTest {
         SimProcess etcd = new SimProcess(scheduler, "etcd", 0);
         MemoryStore store = new MemoryStore(etcd, etcd);
         Super superblock = TestCluster.superblock(TestCluster.NAME, DEVICE_BYTES);
-        TestCluster.format(store, superblock);
+        long created = TestCluster.format(store, superblock);
         SimDisk disk = new SimDisk(scheduler, weather, new Random(1), DEVICE_BYTES);
         SimProcess daemon = new SimProcess(scheduler, "n1.1", 0);
         programs = new SimProcess(scheduler, "programs", 0);
         ClusterNode node = new ClusterNode(new ClusterNode.Ports(new SimStore(store, daemon, new SimNetwork(scheduler, weather, new Random(2))),
                 disk.attach("n1.1", () -> true, () -> false), daemon, daemon, new Random(3), Fencer.none()),
-                new ClusterNode.Settings(TestCluster.NAME, "n1", "n1.1", Membership.newBuilder().setHost("n1").build(), DEADLINE_NS, 128, 64L << 20), superblock);
+                new ClusterNode.Settings(TestCluster.NAME, "n1", "n1.1", Membership.newBuilder().setHost("n1").build(), DEADLINE_NS, 128, 64L << 20), superblock, created);
         kernel = new SimKernel(daemon, programs, weather, new Random(4), node, new SimKernel.Sessions() {
             @Override
             public long calls() {
