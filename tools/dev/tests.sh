@@ -10,7 +10,7 @@ test_command() {
     fuzz:*) shift; long_test fuzz faults "$@"; return ;;
     fences:*) shift; many_fences "$@"; return ;;
     steps:*) shift; all_steps "$@"; return ;;
-    vm:*) [ $# -le 2 ] || usage_error "test vm takes a kind of disks, got '$3' as well"; test_vm "${2:-scsi}"; return ;;
+    vm:*) [ $# -le 2 ] || usage_error "test vm takes one of scsi, nvme, nodes, got '$3' as well"; test_vm "${2:-scsi}"; return ;;
     programs:*) shift $(($# > 0)); programs=$(check_programs "$@"); set -- ;;
   esac
   [ $# -le 1 ] || usage_error "test takes one tier, got '$2' as well"

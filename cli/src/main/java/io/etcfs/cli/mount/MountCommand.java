@@ -59,7 +59,7 @@ public final class MountCommand implements Callable<Integer> {
     @Option(names = "--background", hidden = true, description = "Report to the launcher on standard output.")
     private boolean background;
 
-    @Option(names = "--fencer", paramLabel = "KIND", defaultValue = "auto", description = "How a node that vanished is cut off from the device, before what it owned is given to others: pr (persistent reservations; not tried on disks of the kernel yet), ebs (EC2 "
+    @Option(names = "--fencer", paramLabel = "KIND", defaultValue = "auto", description = "How a node that vanished is cut off from the device, before what it owned is given to others: pr (persistent reservations; on disks of the kernel tried with Linux's own targets only), ebs (EC2 "
             + "detaches the volume from its instance by force), none (not at all: its space stays its own until it is back or declared dead), auto (pr on an iscsi:// device; elsewhere it has to be said). "
             + "The same on all nodes. Default: ${DEFAULT-VALUE}.")
     private String fencer;

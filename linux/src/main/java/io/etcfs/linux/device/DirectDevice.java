@@ -223,7 +223,7 @@ public final class DirectDevice implements BlockDevice {
             result = whileOpen(access);
         }
         if (result < 0) {
-            throw new DeviceException((int) -result, path + ": " + ErrorNumbers.describe((int) -result));
+            throw new DeviceException((int) -result, path + ": " + (result == -DeviceException.LATE ? "not sent, as the time for it was over" : ErrorNumbers.describe((int) -result)));
         }
     }
 

@@ -115,7 +115,9 @@ class DirectDeviceTest {
     void nothingIsWrittenOnceItMayNotBe() throws Exception {
         try (DirectDevice device = DirectDevice.open(image(MIB)); Arena arena = Arena.ofShared()) {
             MemorySegment memory = arena.allocate(4096, 4096).fill((byte) 7);
-            assertEquals(DeviceException.LATE, assertThrows(DeviceException.class, () -> device.write(0, memory, () -> false)).errno());
+            DeviceException late = assertThrows(DeviceException.class, () -> device.write(0, memory, () -> false));
+            assertEquals(DeviceException.LATE, late.errno());
+            assertTrue(late.getMessage().endsWith("not sent, as the time for it was over"), late.getMessage());
             // Asked where it is carried out: by the time a thread is free for it the answer may be another one.
             Thread caller = Thread.ofVirtual().unstarted(() -> assertEquals(DeviceException.LATE,
                     assertThrows(DeviceException.class, () -> device.write(0, memory, () -> Thread.currentThread().isVirtual())).errno()));
