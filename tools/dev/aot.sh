@@ -9,6 +9,8 @@ TRAINING_LIMIT_S=120
 train() {
   local dir=$ROOT/cli/target/training made=$ROOT/cli/target/training.aot mounts=
   if [ "$(id -u)" -ne 0 ] || [ -n "${ETCFS_DEV_NO_AOT:-}" ]; then return; fi
+  # Its build takes longer than a training run may.
+  need_etcd
   say "training run, for faster starts"
   rm -f "$made"
   (

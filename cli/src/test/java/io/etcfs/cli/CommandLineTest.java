@@ -181,7 +181,7 @@ class CommandLineTest {
     @Test
     void umountOfNoMountIs32() {
         assertOneLine(32, "etcfs umount: ", "not mounted", etcfs("umount", directory.toString()));
-        assertOneLine(32, "etcfs umount: ", "not mounted", etcfs("umount", directory + "/none/x"));
+        assertOneLine(32, "etcfs umount: ", "does not exist", etcfs("umount", directory + "/none/x"));
         assertOneLine(32, "etcfs umount: ", "not EtcFS", etcfs("umount", "/proc"));
     }
 

@@ -97,7 +97,19 @@ public final class MountCommand implements Callable<Integer> {
     @Override
     public Integer call() throws Refusal {
         Options options = options();
+        requireRoot();
         return Daemon.run(options, Version.current(), background ? MountCommand::reportReady : mountPoint -> { });
+    }
+
+    /** Before a log file that can't be written says it less clearly. */
+    private static void requireRoot() throws Refusal {
+        try {
+            if (!Integer.valueOf(0).equals(Files.getAttribute(Path.of("/proc/self"), "unix:uid"))) {
+                throw new Refusal(ExitCode.USAGE, "must be root to mount");
+            }
+        } catch (IOException e) {
+            throw new Refusal(ExitCode.USAGE, "/proc/self can't be looked at (" + e.getMessage() + "): mount /proc first");
+        }
     }
 
     /** Checks what can be checked without looking at anything but the arguments. */

@@ -15,6 +15,8 @@ import io.etcfs.node.host.Refusal;
 import io.etcfs.node.host.RunDirectory;
 import io.etcfs.node.host.UserPath;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -110,14 +112,14 @@ public final class UmountCommand implements Callable<Integer> {
             Path path = MountPoint.canonical(given);
             Optional<MountInfo> mount = Mounts.at(path);
             if (mount.isEmpty()) {
-                throw new Refusal(ExitCode.MOUNT_FAILED, path + ": not mounted");
+                throw new Refusal(ExitCode.MOUNT_FAILED, path + (Files.exists(path, LinkOption.NOFOLLOW_LINKS) ? ": not mounted" : ": does not exist"));
             }
             if (!mount.get().type().equals(Mounts.TYPE)) {
                 throw new Refusal(ExitCode.MOUNT_FAILED, path + " has " + mount.get().source() + " (" + mount.get().type() + ") mounted, not EtcFS: use umount");
             }
             return mount.get();
         } catch (IOException e) {
-            throw new Refusal(ExitCode.MOUNT_FAILED, given + ": not mounted");
+            throw new Refusal(ExitCode.MOUNT_FAILED, given + ": does not exist");
         }
     }
 

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 30, unit = TimeUnit.MINUTES)
 class StepsTest {
     private static final Duration LIMIT = Duration.ofSeconds(90);
-    private static final int EVERY = Integer.getInteger("etcfs.it.steps.every", 5);
+    private static final int EVERY = Integer.getInteger("etcfs.it.steps.every", 12);
     private static final int FIRST = Math.min(2, EVERY - 1);
     /** Above what any of them takes. */
     private static final int MANY = 200;

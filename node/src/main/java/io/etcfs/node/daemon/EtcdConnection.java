@@ -18,6 +18,8 @@ import java.util.List;
  * @param allowOld take members older than {@link EtcdVersion#MINIMUM}
  */
 public record EtcdConnection(EtcdOptions options, boolean allowOld) {
+    private static final int STATUS_ATTEMPTS = 3;
+
     /**
      * Begins to connect; whether etcd answers shows in the first request.
      *
@@ -42,11 +44,16 @@ public record EtcdConnection(EtcdOptions options, boolean allowOld) {
      * @param exitCode of the refusal
      */
     public StoreStatus requireUsable(MetadataStore store, long timeoutNs, int exitCode) throws Refusal {
-        StoreStatus status;
-        try {
-            status = store.status(timeoutNs);
-        } catch (StoreUnavailableException e) {
-            throw new Refusal(exitCode, unavailable(e));
+        StoreStatus status = null;
+        for (int attempt = 1; status == null; attempt++) {
+            try {
+                status = store.status(timeoutNs);
+            } catch (StoreUnavailableException e) {
+                // The first connection of a process, on a machine that is just booting or otherwise busy, can take longer than any answer.
+                if (attempt == STATUS_ATTEMPTS) {
+                    throw new Refusal(exitCode, unavailable(e));
+                }
+            }
         }
         List<String> complaints = EtcdVersion.MINIMUM.complaints(status);
         if (!allowOld && !complaints.isEmpty()) {
