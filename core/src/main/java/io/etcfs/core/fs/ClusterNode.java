@@ -76,6 +76,7 @@ public final class ClusterNode implements Operations {
     private final Locks locks;
     private final Locking locking;
     private final FenceController fences;
+    private final LeftOpen leftOpen;
     private final KnownHistory history;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
@@ -121,7 +122,8 @@ public final class ClusterNode implements Operations {
         upkeep = new Upkeep(node, settings.maxCachedBytes(), history);
         locks = new Locks(monitor, store, tasks, session, keys, settings.node(), this::locksLost);
         locking = new Locking(node, locks);
-        fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
+        leftOpen = new LeftOpen(node, openFiles);
+        fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost());
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -231,6 +233,8 @@ public final class ClusterNode implements Operations {
         fences.stop();
         try {
             node.session().awaitTrust(until);
+            // Before that is over there can always be one more to be closed.
+            leftOpen.end(until);
             awaitClosers(until);
             sync(timeoutNs);
             boolean released = node.tokens().releaseAll(until);
@@ -336,12 +340,6 @@ public final class ClusterNode implements Operations {
     }
 
     private final class FenceHost implements FenceController.Host {
-        private final LeftOpen leftOpen;
-
-        FenceHost(LeftOpen leftOpen) {
-            this.leftOpen = leftOpen;
-        }
-
         @Override
         public boolean mayJudge() {
             return node.session().trusted() && node.monitor().nowNs() >= node.session().reopenedAtNs() + OUTAGE_OVER_NS;
