@@ -77,6 +77,7 @@ public final class ClusterNode implements Operations {
     private final Locks locks;
     private final Locking locking;
     private final FenceController fences;
+    private final LeftOpen leftOpen;
     private final KnownHistory history;
     private Consumer<String> onStop = reason -> {};
     private FilesystemStatus lastStatus;
@@ -123,7 +124,8 @@ public final class ClusterNode implements Operations {
         upkeep = new Upkeep(node, settings.maxCachedBytes(), history);
         locks = new Locks(monitor, store, tasks, session, keys, settings.node(), this::locksLost);
         locking = new Locking(node, locks);
-        fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost(new LeftOpen(node, openFiles)));
+        leftOpen = new LeftOpen(node, openFiles);
+        fences = new FenceController(monitor, store, tasks, keys, settings.node(), ports.fencer(), new FenceHost());
         tokens.host(new TokenHost());
         session.listener(new SessionListener());
     }
@@ -232,6 +234,7 @@ public final class ClusterNode implements Operations {
      * A clean departure, after the kernel was unmounted: everything is published, every token and arena given back, the departure recorded. If the time
      * does not suffice the node goes like one that crashed, and its session and membership end by themselves.
      *
+     * @param timeoutNs while arenas are being given back it begins again with each
      * @return whether it was clean: if not, the node counts as vanished
      */
     public boolean leave(long timeoutNs) {
@@ -240,6 +243,8 @@ public final class ClusterNode implements Operations {
         fences.stop();
         try {
             node.session().awaitTrust(until);
+            // Before that is over there can always be one more to be closed.
+            leftOpen.end(until);
             awaitClosers(until);
             sync(timeoutNs);
             boolean released = node.tokens().releaseAll(until);
@@ -251,15 +256,23 @@ public final class ClusterNode implements Operations {
             LOG.log(System.Logger.Level.WARNING, "not everything could be published before leaving: {0}", e.errno());
         }
         endParts();
-        // Without a session nothing that is still on its way commits: no arena is claimed behind our back.
-        long closeUntil = Math.max(until, node.monitor().nowNs() + CLOSE_NS);
-        // Nor may a write of a lost session land in an arena that others have by then: who can't wait for it keeps them.
-        if (!published || !node.pipeline().awaitDeviceQuiet(closeUntil) || !node.session().end(closeUntil) || !node.space().releaseArenas(closeUntil) || !node.session().depart(closeUntil)) {
-            LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
-            node.session().abandon();
-            return false;
+        boolean clean = false;
+        try {
+            clean = published && depart(Math.max(until, node.monitor().nowNs() + CLOSE_NS), Math.max(timeoutNs, CLOSE_NS));
+        } finally {
+            if (!clean) {
+                LOG.log(System.Logger.Level.WARNING, "left without a clean departure");
+                node.session().abandon();
+            }
         }
-        return true;
+        return clean;
+    }
+
+    private boolean depart(long untilNs, long patienceNs) {
+        // Nor may a write of a lost session land in an arena that others have by then: who can't wait for it keeps them. Without a session nothing that is still on its
+        // way commits: no arena is claimed behind our back.
+        return node.pipeline().awaitDeviceQuiet(untilNs) && node.session().end(untilNs) && node.space().releaseArenas(untilNs, patienceNs)
+                && node.session().depart(Math.max(untilNs, node.monitor().nowNs() + CLOSE_NS));
     }
 
     /** What was removed while it was open is freed before the tokens go: nobody else would see to it until this node is back. */
@@ -337,12 +350,6 @@ public final class ClusterNode implements Operations {
     }
 
     private final class FenceHost implements FenceController.Host {
-        private final LeftOpen leftOpen;
-
-        FenceHost(LeftOpen leftOpen) {
-            this.leftOpen = leftOpen;
-        }
-
         @Override
         public boolean mayJudge() {
             return node.session().trusted() && node.monitor().nowNs() >= node.session().reopenedAtNs() + OUTAGE_OVER_NS;

@@ -27,20 +27,58 @@ final class LeftOpen {
 
     private final Node node;
     private final OpenFiles openFiles;
+    /** How many calls are under way, each about another node, and that no more is to be begun. Monitor held. */
+    private int takingOver;
+    private boolean ended;
 
     LeftOpen(Node node, OpenFiles openFiles) {
         this.node = node;
         this.openFiles = openFiles;
     }
 
-    /** What can't be done now is done when it is asked for again. Without the monitor. */
+    /** What can't be done now is done when it is asked for again, here or by whoever is first then. Without the monitor. */
     void takeOver(String gone, long doneRevision) throws StoreUnavailableException, StoreRejectedException {
+        node.monitor().with(() -> takingOver++);
+        try {
+            takeOverAll(gone, doneRevision);
+        } finally {
+            node.monitor().lock();
+            try {
+                takingOver--;
+                node.monitor().changed();
+            } finally {
+                node.monitor().unlock();
+            }
+        }
+    }
+
+    /**
+     * No file is taken over any more: the rest is left to another node. Returns when it is known of each that was begun whether it is this node's, and those are being closed; or
+     * when the time is over.
+     */
+    void end(long untilNs) {
+        node.monitor().lock();
+        try {
+            ended = true;
+            while (takingOver > 0 && node.monitor().nowNs() < untilNs && !node.waiting().stopped()) {
+                node.monitor().awaitQuietly(untilNs);
+            }
+        } finally {
+            node.monitor().unlock();
+        }
+    }
+
+    private boolean ended() {
+        return node.waiting().stopped() || node.monitor().with(() -> ended);
+    }
+
+    private void takeOverAll(String gone, long doneRevision) throws StoreUnavailableException, StoreRejectedException {
         Keys keys = node.keys();
         for (KeyValue kv : node.store().range(keys.openedBy(gone), keys.openedBy(gone).prefixEnd(), 0, true, 0, REQUEST_NS).keyValues()) {
             List<Compare> guard = guard();
             Keys.OpenKey k = keys.parseOpened(kv.key());
             KeyValue theirs = node.store().range(keys.open(k.home(), k.ino(), gone), null, 0, true, 0, REQUEST_NS).only();
-            if (guard == null || node.waiting().stopped()) {
+            if (guard == null || ended()) {
                 return;
             }
             if (theirs != null) {

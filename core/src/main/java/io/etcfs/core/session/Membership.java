@@ -19,7 +19,8 @@ import java.util.List;
 
 /**
  * This node's place among the members: {@code membership:} on a lease of its own, longer than the session's, and the mark of a clean departure that takes
- * its place. Used by one thread at a time: first the one that opens the session, then one that renews it, then the one that leaves.
+ * its place. Used by one thread at a time: first the one that opens the session, then one that renews it, then the one that leaves; only {@link #keep} is asked
+ * by another beside that.
  */
 final class Membership {
     private static final long BEAT_TIMEOUT_NS = Session.BEAT_TIMEOUT_NS;
@@ -83,6 +84,11 @@ final class Membership {
         if (revision == 0 || store.keepAlive(leases.getLast(), BEAT_TIMEOUT_NS).ttlSeconds() <= 0) {
             register(standing, generation, Compare.createRevision(keys.session(node), session));
         }
+    }
+
+    /** Keeps it while the node leaves and has no session any more: where it was lost it is not registered again. False: it is lost. */
+    boolean keep() throws StoreUnavailableException {
+        return revision != 0 && store.keepAlive(leases.getLast(), BEAT_TIMEOUT_NS).ttlSeconds() > 0;
     }
 
     /** One that comes late, after another process of this node has registered, after a departure or a fence, changes nothing. */

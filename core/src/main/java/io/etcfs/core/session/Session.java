@@ -87,9 +87,12 @@ public final class Session {
     /** Whether this process made the record: no other one of this node ever joined. */
     private boolean generationIsNew;
     private byte[] marker;
-    /** The session is only kept alive any more: it is not opened again, and the membership is no longer renewed. */
+    /** The session is only kept alive any more: it is not opened again, and the membership is not registered again. */
     private volatile boolean leaving;
     private volatile boolean closing;
+    /** The membership is no longer kept either: the node has left, or does not go on with leaving. */
+    private volatile boolean gone;
+    private volatile boolean membershipLost;
     private volatile Watch generationWatch;
     /** Which of the two threads that renew leases have not ended. */
     private boolean sessionBeats;
@@ -482,6 +485,22 @@ public final class Session {
         }
     }
 
+    /** Between the end of the session and the departure, which many arenas can put off for longer than a membership lives. */
+    private void keepMembershipWhileLeaving() {
+        long next = monitor.nowNs() + membership.beatNs();
+        while (!gone && !membershipLost) {
+            monitor.pause(BEAT_NS);
+            if (!gone && monitor.nowNs() >= next) {
+                try {
+                    membershipLost = !membership.keep();
+                    next = monitor.nowNs() + membership.beatNs();
+                } catch (StoreUnavailableException e) {
+                    LOG.log(System.Logger.Level.DEBUG, "the membership is not renewed: {0}", e.getMessage());
+                }
+            }
+        }
+    }
+
     private void renewMembership() throws StoreUnavailableException, StoreRejectedException {
         List<Compare> standing;
         long generationNow;
@@ -664,7 +683,10 @@ public final class Session {
         }
     }
 
-    /** Ends the session for good, after everything was published and the tokens given back. False: it could not be ended in time. */
+    /**
+     * Ends the session for good, after everything was published and the tokens given back. False: it could not be ended in time. The membership is kept until
+     * {@link #depart} or {@link #abandon}.
+     */
     public boolean end(long untilNs) {
         leaving = true;
         await(() -> !membershipBeats, untilNs);
@@ -673,6 +695,7 @@ public final class Session {
             renewMembership();
             return true;
         });
+        tasks.startOwn("membership", this::keepMembershipWhileLeaving);
         closing = true;
         stopWatching();
         // A beat that is under way can end in a new session: that one is to be closed, too.
@@ -691,8 +714,14 @@ public final class Session {
         return ended;
     }
 
+    /** As far as is known the membership is still there. Without it there is no departure any more, as it can't be registered without a session. */
+    public boolean departurePossible() {
+        return !gone && !membershipLost;
+    }
+
     /** Puts the mark of a clean departure in place of the membership. The node owns no arena any more. False: it stays without, and is fenced. */
     public boolean depart(long untilNs) {
+        gone = true;
         return membership.depart(standing(), admission.departed(revision), untilNs);
     }
 
@@ -710,6 +739,7 @@ public final class Session {
     /** Stops the beats without leaving: for a node that stops as if it had crashed. */
     public void abandon() {
         closing = true;
+        gone = true;
         stopWatching();
     }
 }

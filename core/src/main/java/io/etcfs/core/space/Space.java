@@ -728,29 +728,11 @@ public final class Space {
     /**
      * Gives every arena to the free pool, each in a transaction of its own. Everything is published and the session has ended, so that none is claimed any more.
      * True if none is left.
+     *
+     * @param patienceNs how long it goes on after an arena was given back, also where {@code untilNs} is over
      */
-    public boolean releaseArenas(long untilNs) {
-        while (true) {
-            try {
-                List<KeyValue> owned = store.range(keys.arenasOf(node), keys.arenasOf(node).prefixEnd(), 0, false, 0, REQUEST_NS).keyValues();
-                if (owned.isEmpty()) {
-                    return true;
-                }
-                List<Compare> stillLeaving = monitor.with(session::stillLeaving);
-                for (KeyValue kv : owned) {
-                    List<Compare> compares = new ArrayList<>(stillLeaving);
-                    compares.add(Compare.modRevision(kv.key(), kv.modRevision()));
-                    committed(new Txn(compares,
-                            List.of(Op.delete(kv.key()), Op.put(keys.freeArena(keys.parseArena(kv.key()).id()), kv.value())), List.of()));
-                }
-            } catch (StoreUnavailableException | StoreRejectedException e) {
-                LOG.log(System.Logger.Level.WARNING, "the arenas are not released yet: {0}", e.getMessage());
-            }
-            if (monitor.nowNs() >= untilNs) {
-                return false;
-            }
-            monitor.pause(20_000_000L);
-        }
+    public boolean releaseArenas(long untilNs, long patienceNs) {
+        return new ArenaRelease(monitor, store, tasks, session, keys, node).run(untilNs, patienceNs);
     }
 
     public int arenaCount() {

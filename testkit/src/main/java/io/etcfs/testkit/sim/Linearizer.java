@@ -41,7 +41,8 @@ final class Linearizer {
 
     /** Where the search got, at best. */
     String story() {
-        return difference != null ? difference : "no order explains " + stuckAt + " (" + furthest + " of " + ops.size() + " operations before it)";
+        String found = difference != null ? difference : "no order explains " + stuckAt + " (" + furthest + " of " + ops.size() + " operations before it)";
+        return seen.size() > MAX_STATES ? "undecided after " + MAX_STATES + " states: " + found : found;
     }
 
     private boolean search(BitSet done, Reference at) {

@@ -1,6 +1,9 @@
 package io.etcfs.testkit.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.etcfs.core.domain.Inode;
@@ -26,6 +29,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -447,5 +451,61 @@ class LateAndLargeTest {
         }
         assertEquals(List.of("x", "y"), a.list("/b"));
         assertTrue(used.toMillis() < 500, () -> "waiting for a second took " + used.toMillis() + " ms of processor time");
+    }
+
+    /** To give them back takes longer than its membership lives, and than it has for leaving. */
+    @Test
+    void whoOwnsManyArenasLeavesInOrder() throws Exception {
+        ownArenas(100);
+        way.hook = txn -> {
+            if (givesArenaBack(txn)) {
+                pause(1_700);
+            }
+            return null;
+        };
+        assertTrue(n1.leave(5 * SECOND));
+        assertNotNull(get(keys.departed("n1")));
+        assertNull(get(keys.membership("n1")));
+        assertEquals(0, cluster.store.range(keys.arenasOf("n1"), keys.arenasOf("n1").prefixEnd(), 0, true, 0, SECOND).count());
+    }
+
+    /** What can't be recorded any more is not waited for. */
+    @Test
+    void whoLosesItsMembershipWhileItGivesArenasBackDoesNotGoOn() throws Exception {
+        ownArenas(100);
+        AtomicBoolean lost = new AtomicBoolean();
+        way.hook = txn -> {
+            if (givesArenaBack(txn) && lost.compareAndSet(false, true)) {
+                try {
+                    cluster.store.revokeLease(get(keys.membership("n1")).leaseId(), SECOND);
+                } catch (Exception e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+            return null;
+        };
+        long began = System.nanoTime();
+        assertFalse(n1.leave(50 * SECOND));
+        assertTrue(System.nanoTime() - began < 20 * SECOND);
+        assertNull(get(keys.departed("n1")));
+    }
+
+    /** Beyond the end of the device. */
+    private void ownArenas(int count) throws Exception {
+        for (int id = 0; id < count; id++) {
+            commit(Op.put(keys.arena("n1", 1_000 + id), io.etcfs.core.record.proto.Arena.getDefaultInstance().toByteArray()));
+        }
+    }
+
+    private boolean givesArenaBack(Txn txn) {
+        return txn.success().stream().anyMatch(op -> op instanceof Op.Put p && p.key().startsWith(keys.freeArenas()));
+    }
+
+    private static void pause(long ms) {
+        try {
+            Thread.sleep(ms);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 }
