@@ -33,6 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ReservationsTest {
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
     private static final long BYTES = 64L << 20;
+    private static final int EIO = 5;
 
     private final AtomicBoolean gone = new AtomicBoolean();
     private final List<AutoCloseable> open = new ArrayList<>();
@@ -212,6 +213,35 @@ class ReservationsTest {
         long last = 2 * BYTES / BLOCK - 1;
         write(two, last, 'c');
         assertEquals('c', read(one, last));
+    }
+
+    /** Node one has seen that the unit has grown and stores there; two is told of it by etcd and reads what is there before it has asked for the size. */
+    @Test
+    void whatIsBehindTheEndThatWasKnownIsThereOnceTheUnitHasGrown() throws Exception {
+        TgtTarget.image(directory, 2 * BYTES);
+        target.restart();
+        write(one, 4, 'a');
+        write(two, 5, 'b');
+        assertEquals(2 * BYTES, one.sizeBytes());
+        long last = 2 * BYTES / BLOCK - 1;
+        write(one, last, 'c');
+        assertEquals('c', read(two, last));
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> read(two, last + 1)).errno());
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> write(two, last + 1, 'x')).errno());
+    }
+
+    @Test
+    void whatIsBehindTheEndOfAUnitThatHasShrunkIsAnErrorOfTheDevice() throws Exception {
+        long last = BYTES / BLOCK - 1;
+        write(two, last, 'a');
+        TgtTarget.image(directory, BYTES / 2);
+        target.restart();
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> read(two, last)).errno(), "it has not asked yet");
+        assertEquals(BYTES / 2, two.sizeBytes());
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> read(two, last)).errno());
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> write(two, last, 'x')).errno());
+        write(two, 5, 'b');
+        assertEquals('b', read(one, 5));
     }
 
     @Test
