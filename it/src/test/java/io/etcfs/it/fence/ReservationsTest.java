@@ -22,6 +22,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BooleanSupplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -33,6 +34,7 @@ import org.junit.jupiter.api.io.TempDir;
 class ReservationsTest {
     private static final int BLOCK = BlockDevice.BLOCK_BYTES;
     private static final long BYTES = 64L << 20;
+    private static final int EIO = 5;
 
     private final AtomicBoolean gone = new AtomicBoolean();
     private final List<AutoCloseable> open = new ArrayList<>();
@@ -98,10 +100,14 @@ class ReservationsTest {
     }
 
     private static CompletableFuture<Void> writing(BlockDevice device, long block, int value) {
+        return writing(device, block, value, () -> true);
+    }
+
+    private static CompletableFuture<Void> writing(BlockDevice device, long block, int value, BooleanSupplier may) {
         CompletableFuture<Void> done = new CompletableFuture<>();
         Thread.ofVirtual().start(() -> {
-            try {
-                write(device, block, value);
+            try (Arena arena = Arena.ofConfined()) {
+                device.write(block * BLOCK, arena.allocate(BLOCK, BLOCK).fill((byte) value), may);
                 done.complete(null);
             } catch (DeviceException | RuntimeException e) {
                 done.completeExceptionally(e);
@@ -172,6 +178,50 @@ class ReservationsTest {
         assertEquals('n', read(one, 4));
     }
 
+    /** It has logged in from another host, and the last one only stood still. */
+    @Test
+    void whoLoggedInBeforeUnderTheSameNameIsRefused() throws Exception {
+        IscsiDevice first = device(target.port(), "fs/n3");
+        AtomicBoolean stands = new AtomicBoolean(true);
+        new ReservationFencer(first).admit(0x23, List.of(), true, stands::get);
+        write(first, 3, 'a');
+        stands.set(false);
+        IscsiDevice next = device(target.port(), "fs/n3");
+        new ReservationFencer(next).admit(0x33, List.of(0x23L), false, () -> true);
+        write(next, 3, 'b');
+        assertThrows(DeviceException.class, () -> write(first, 3, 'x'));
+        assertEquals('b', read(one, 3));
+        write(next, 3, 'c');
+        assertEquals('c', read(one, 3));
+    }
+
+    /** Without a fencer: the last process was killed with writes in its host's sockets, which go on sending. The next login of the same name ends the connection, and the reset what the target has of it. */
+    @Test
+    void whatAnEarlierLoginHasInTheNetworkDoesNotLandAfterTheNext() throws Exception {
+        ReservationFencer.clear(device(target.port(), "mkfs"));
+        IscsiDevice first = device(relay.port(), "fs/n3");
+        write(first, 3, 'a');
+        relay.silence();
+        AtomicBoolean lives = new AtomicBoolean(true);
+        for (int k = 0; k < 4; k++) {
+            writing(first, 3 + k, 'x', lives::get);
+        }
+        Thread.sleep(500);
+        // A killed process sends nothing again.
+        lives.set(false);
+        IscsiDevice next = device(target.port(), "fs/n3");
+        assertEquals(1, target.sessions("fs-n3"));
+        assertTrue(next.reset());
+        for (int k = 0; k < 4; k++) {
+            write(next, 3 + k, 'b');
+        }
+        relay.open();
+        Thread.sleep(1_500);
+        for (int k = 0; k < 4; k++) {
+            assertEquals('b', read(next, 3 + k));
+        }
+    }
+
     /** The holder of the reservation is gone; who was severed must not get in by that. */
     @Test
     void theReservationOutlivesItsHolder() throws Exception {
@@ -214,6 +264,35 @@ class ReservationsTest {
         assertEquals('c', read(one, last));
     }
 
+    /** Node one has seen that the unit has grown and stores there; two is told of it by etcd and reads what is there before it has asked for the size. */
+    @Test
+    void whatIsBehindTheEndThatWasKnownIsThereOnceTheUnitHasGrown() throws Exception {
+        TgtTarget.image(directory, 2 * BYTES);
+        target.restart();
+        write(one, 4, 'a');
+        write(two, 5, 'b');
+        assertEquals(2 * BYTES, one.sizeBytes());
+        long last = 2 * BYTES / BLOCK - 1;
+        write(one, last, 'c');
+        assertEquals('c', read(two, last));
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> read(two, last + 1)).errno());
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> write(two, last + 1, 'x')).errno());
+    }
+
+    @Test
+    void whatIsBehindTheEndOfAUnitThatHasShrunkIsAnErrorOfTheDevice() throws Exception {
+        long last = BYTES / BLOCK - 1;
+        write(two, last, 'a');
+        TgtTarget.image(directory, BYTES / 2);
+        target.restart();
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> read(two, last)).errno(), "it has not asked yet");
+        assertEquals(BYTES / 2, two.sizeBytes());
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> read(two, last)).errno());
+        assertEquals(EIO, assertThrows(DeviceException.class, () -> write(two, last, 'x')).errno());
+        write(two, 5, 'b');
+        assertEquals('b', read(one, 5));
+    }
+
     @Test
     void nothingMoreIsSentOnceItMayNot() throws Exception {
         AtomicInteger asked = new AtomicInteger();
@@ -231,15 +310,7 @@ class ReservationsTest {
         write(two, 6, 'a');
         relay.cut();
         AtomicBoolean may = new AtomicBoolean(true);
-        CompletableFuture<Void> waits = new CompletableFuture<>();
-        Thread.ofVirtual().start(() -> {
-            try (Arena arena = Arena.ofConfined()) {
-                two.write(6 * BLOCK, arena.allocate(BLOCK, BLOCK).fill((byte) 'b'), may::get);
-                waits.complete(null);
-            } catch (DeviceException | RuntimeException e) {
-                waits.completeExceptionally(e);
-            }
-        });
+        CompletableFuture<Void> waits = writing(two, 6, 'b', may::get);
         Thread.sleep(1_500);
         assertFalse(waits.isDone(), "it waits for the target");
         may.set(false);

@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -74,14 +75,17 @@ class SlowStoreTest {
         try (Arena arena = Arena.ofShared();
                 IscsiDevice killed = IscsiDevice.open(TgtTarget.address(target.port()), "fs/n2", () -> { })) {
             MemorySegment late = block(arena, 'x');
+            AtomicBoolean lives = new AtomicBoolean(true);
             Thread.ofVirtual().start(() -> {
                 try {
-                    killed.write(0, late);
+                    killed.write(0, late, lives::get);
                 } catch (DeviceException e) {
                     // The next login ends this one.
                 }
             });
             Thread.sleep(500);
+            // A killed process sends nothing again.
+            lives.set(false);
             long begin = System.nanoTime();
             try (BlockDevice next = SharedDevice.open(address, "fs/n2", FencerChoice.NONE, () -> { }, 32).device()) {
                 long tookMs = (System.nanoTime() - begin) / 1_000_000;

@@ -63,6 +63,13 @@ final class TgtTarget implements AutoCloseable {
         return Integer.toString(port & 0x7fff);
     }
 
+    /** How many sessions there are of initiators whose names have that part. */
+    long sessions(String part) throws IOException, InterruptedException {
+        Files.deleteIfExists(directory.resolve("tgtadm.log"));
+        assertEquals(0, admin("--op", "show", "--mode", "target"));
+        return Files.readString(directory.resolve("tgtadm.log")).lines().filter(l -> l.contains("Initiator: ") && l.contains(part)).count();
+    }
+
     int port() {
         return port;
     }

@@ -29,6 +29,8 @@ final class IscsiConnection {
     /** libiscsi's own statuses begin here (SCSI_STATUS_CANCELLED): there was no answer. */
     private static final int NO_ANSWER = 0x0f000000;
     private static final int RESET_DONE = 0;
+    /** In place of a user of CHAP. */
+    private static final String NOBODY = "nobody";
     /** Between looks at commands that have timed out. */
     private static final int POLL_MS = 250;
     private static final int MOST_UNDER_WAY = 64;
@@ -133,12 +135,7 @@ final class IscsiConnection {
     private void serve() {
         try (Arena arena = Arena.ofConfined()) {
             callback = LibIscsi.stub(this::done, arena);
-            context = library.createContext(initiator, isid, address.target(), COMMAND_TIMEOUT_S, TCP_TIMEOUT_MS);
-            if (context.address() == 0) {
-                connected.completeExceptionally(new IllegalStateException("no memory for a connection"));
-            } else {
-                serve(arena);
-            }
+            serve(arena);
         } finally {
             end();
         }
@@ -146,8 +143,9 @@ final class IscsiConnection {
 
     private void serve(Arena arena) {
         try {
-            if (library.connect(context, address.portal(), address.lun()) != 0) {
-                connected.completeExceptionally(new IllegalStateException(library.error(context)));
+            String refusal = login(NOBODY);
+            if (refusal != null) {
+                connected.completeExceptionally(new IllegalStateException(refusal));
             } else {
                 connected.complete(null);
                 loop(arena);
@@ -156,9 +154,33 @@ final class IscsiConnection {
             connected.completeExceptionally(e);
             System.getLogger(IscsiConnection.class.getName()).log(System.Logger.Level.ERROR, "the connection to " + address + " ended", e);
         } finally {
-            // Calls back what is under way.
-            library.destroyContext(context);
+            if (context.address() != 0) {
+                // Calls back what is under way.
+                library.destroyContext(context);
+            }
         }
+    }
+
+    /**
+     * The security stage is gone through though there is nothing to be negotiated: only there tgt looks for a session that this one replaces (login_security_done), and without it
+     * that would go on beside this one. A target that would rather have CHAP is asked again without; such a one is not tgt, which has either CHAP or none.
+     *
+     * @return why not; null: logged in
+     */
+    private String login(String user) {
+        context = library.createContext(initiator, isid, user, address.target(), COMMAND_TIMEOUT_S, TCP_TIMEOUT_MS);
+        if (context.address() == 0) {
+            return "no memory for a connection";
+        }
+        if (library.connect(context, address.portal(), address.lun()) == 0) {
+            return null;
+        }
+        String refusal = library.error(context);
+        if (user == null || !LibIscsi.authenticationFailed(refusal)) {
+            return refusal;
+        }
+        library.destroyContext(context);
+        return login(null);
     }
 
     private void loop(Arena arena) {

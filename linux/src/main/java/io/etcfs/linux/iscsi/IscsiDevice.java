@@ -78,7 +78,7 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
             throw new DeviceException(ErrorNumbers.EINVAL, e.getMessage() + ": install libiscsi7");
         }
         try {
-            device.readCapacity();
+            device.adopt(device.askCapacity());
         } catch (DeviceException e) {
             device.close();
             throw e;
@@ -108,17 +108,21 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
         }
     }
 
-    private void readCapacity() throws DeviceException {
+    /** Waits for the target, as an access does. */
+    private Capacity askCapacity() throws DeviceException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment answer = arena.allocate(CAPACITY_BYTES, 8);
             require("read capacity", execute(ScsiCommand.readCapacity(answer)));
-            Capacity capacity = Capacity.of(answer);
-            blockBytes = capacity.blockBytes;
-            if (blockBytes <= 0 || BLOCK_BYTES % blockBytes != 0) {
-                throw new DeviceException(ErrorNumbers.EINVAL, address + " has blocks of " + blockBytes + " bytes, which do not fit into " + BLOCK_BYTES);
-            }
-            sizeBytes = capacity.usableBytes();
+            return Capacity.of(answer);
         }
+    }
+
+    private void adopt(Capacity first) throws DeviceException {
+        blockBytes = first.blockBytes;
+        if (blockBytes <= 0 || BLOCK_BYTES % blockBytes != 0) {
+            throw new DeviceException(ErrorNumbers.EINVAL, address + " has blocks of " + blockBytes + " bytes, which do not fit into " + BLOCK_BYTES);
+        }
+        sizeBytes = first.usableBytes();
     }
 
     @Override
@@ -188,13 +192,23 @@ public final class IscsiDevice implements BlockDevice, ScsiUnit, ReservedUnit {
         require("flush", execute(ScsiCommand.synchronizeCache()));
     }
 
-    private void check(long offset, MemorySegment buffer) {
+    private void check(long offset, MemorySegment buffer) throws DeviceException {
         long length = buffer.byteSize();
         if (!buffer.isNative() || ((offset | length | buffer.address()) & (BLOCK_BYTES - 1)) != 0) {
             throw new IllegalArgumentException("not aligned: " + length + " bytes at " + offset + ", buffer " + buffer);
         }
-        if (offset < 0 || offset > sizeBytes - length) {
-            throw new IllegalArgumentException(length + " bytes at " + offset + " of " + sizeBytes);
+        if (offset < 0) {
+            throw new IllegalArgumentException(length + " bytes at " + offset);
+        }
+        // Others may use what it has grown by before this node has asked.
+        if (offset > sizeBytes - length) {
+            Capacity now = askCapacity();
+            if (now.blockBytes == blockBytes) {
+                sizeBytes = now.usableBytes();
+            }
+            if (offset > sizeBytes - length) {
+                throw new DeviceException(ErrorNumbers.EIO, address + " has " + sizeBytes + " bytes, " + length + " are wanted at " + offset);
+            }
         }
     }
 

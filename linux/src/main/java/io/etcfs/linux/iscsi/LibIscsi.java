@@ -18,6 +18,7 @@ final class LibIscsi {
     static final int HEADER_DIGEST_NONE = 0;
     static final int LUN_RESET = 5;
     static final int NO_TASK = 0xffffffff;
+    private static final String AUTHENTICATION_FAILED = "(" + 0x201 + ")";
     static final int XFER_NONE = 0;
     static final int XFER_READ = 1;
     static final int XFER_WRITE = 2;
@@ -45,6 +46,7 @@ final class LibIscsi {
     private final MethodHandle setSessionType;
     private final MethodHandle setHeaderDigest;
     private final MethodHandle setIsid;
+    private final MethodHandle setUser;
     private final MethodHandle setTimeout;
     private final MethodHandle setTcpUserTimeout;
     private final MethodHandle setNoReconnect;
@@ -73,6 +75,7 @@ final class LibIscsi {
         setSessionType = link(library, "iscsi_set_session_type", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
         setHeaderDigest = link(library, "iscsi_set_header_digest", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
         setIsid = link(library, "iscsi_set_isid_random", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT));
+        setUser = link(library, "iscsi_set_initiator_username_pwd", FunctionDescriptor.of(JAVA_INT, ADDRESS, ADDRESS, ADDRESS));
         setTimeout = link(library, "iscsi_set_timeout", FunctionDescriptor.of(JAVA_INT, ADDRESS, JAVA_INT));
         setTcpUserTimeout = link(library, "iscsi_set_tcp_user_timeout", FunctionDescriptor.ofVoid(ADDRESS, JAVA_INT));
         setNoReconnect = link(library, "iscsi_set_noautoreconnect", FunctionDescriptor.ofVoid(ADDRESS, JAVA_INT));
@@ -124,8 +127,12 @@ final class LibIscsi {
         callback.done(status, data, id.address());
     }
 
-    /** A context that does not log in again by itself. NULL: no memory. */
-    MemorySegment createContext(String initiator, int isid, String target, int commandTimeoutS, int tcpTimeoutMs) {
+    /**
+     * A context that does not log in again by itself. NULL: no memory.
+     *
+     * @param user of CHAP, or null. With one, libiscsi's login begins with the security stage and offers "CHAP,None"; without, it leaves that stage out (iscsi_login_async)
+     */
+    MemorySegment createContext(String initiator, int isid, String user, String target, int commandTimeoutS, int tcpTimeoutMs) {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment context = (MemorySegment) createContext.invokeExact(arena.allocateFrom(initiator));
             if (context.address() != 0) {
@@ -133,6 +140,9 @@ final class LibIscsi {
                 ignored = (int) setSessionType.invokeExact(context, SESSION_NORMAL);
                 ignored = (int) setHeaderDigest.invokeExact(context, HEADER_DIGEST_NONE);
                 ignored = (int) setIsid.invokeExact(context, isid & 0xffffff, isid >>> 24);
+                if (user != null) {
+                    ignored = (int) setUser.invokeExact(context, arena.allocateFrom(user), arena.allocateFrom(user));
+                }
                 ignored = (int) setTimeout.invokeExact(context, commandTimeoutS);
                 setTcpUserTimeout.invokeExact(context, tcpTimeoutMs);
                 setNoReconnect.invokeExact(context, 1);
@@ -168,6 +178,11 @@ final class LibIscsi {
         } catch (Throwable t) {
             throw unexpected(t);
         }
+    }
+
+    /** Whether a login failed with status class 2, detail 1 (RFC 7143, 11.13.5), by what {@link #error} says. */
+    static boolean authenticationFailed(String error) {
+        return error.endsWith(AUTHENTICATION_FAILED);
     }
 
     int fd(MemorySegment context) {

@@ -25,6 +25,10 @@ public final class ReservationFencer implements Fencer {
     private static final int MANY_TRIES = 300;
     private static final String NOT_SETTLED = "the unit does not say that what it had accepted has ended (it does not reset)";
 
+    /** Such a node writes as whatever its host is registered for: that no key of it is left says nothing. */
+    private static final String NEVER_REGISTERED = "it is not recorded that the node registered with the device (was it mounted with --no-fencer?), so it can't be cut off: "
+            + "mount it again, or see to it that it has ended and declare it dead (etcfsctl node declare-dead)";
+
     private final ReservedUnit unit;
     private final Reservations usual;
     /** The key that this node has registered; 0: none yet. */
@@ -133,6 +137,9 @@ public final class ReservationFencer implements Fencer {
             return new Severing(false, "this node has not registered with the device");
         }
         List<Long> victims = vanished.registered().stream().filter(s -> s < vanished.before()).toList();
+        if (victims.isEmpty()) {
+            return new Severing(false, NEVER_REGISTERED);
+        }
         try {
             boolean taken = preempt(usual, key, victims);
             if (!usual.settle(taken)) {

@@ -127,6 +127,18 @@ class KernelReservationsTest {
         assertEquals(0, unit.resets, "a preempting that aborts is enough");
     }
 
+    /** Without a fencer, on a host that is registered by a node that runs or ran there with one: the unit takes its writes. */
+    @Test
+    void whoNeverRegisteredIsNotConfirmed() throws Exception {
+        bothAreAdmitted();
+        Severing severing = one.sever(new Fencer.Vanished("n3 on host two", 0x30, List.of(), List.of()));
+        assertFalse(severing.confirmed(), severing.saw());
+        assertTrue(severing.saw().contains("declare it dead"), severing.saw());
+        assertFalse(one.sever(new Fencer.Vanished("n3 on host two", 0x30, List.of(0x31L), List.of())).confirmed(), "what came after the intent is not meant");
+        assertEquals(Map.of("one", 0x11L, "two", 0x22L), unit.keys);
+        assertEquals(0, unit.resets);
+    }
+
     /** Another controller took it away and ended: whether what that began is over, nobody knows. */
     @Test
     void whereTheKeyIsGoneAResetHasToSaySo() throws Exception {
