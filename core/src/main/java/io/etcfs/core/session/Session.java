@@ -259,10 +259,10 @@ public final class Session {
             List<Compare> standing = new ArrayList<>(standing());
             standing.add(Compare.absent(keys.session(node)));
             if (!membership.depart(standing, admission.takenBack(), monitor.nowNs() + TAKE_BACK_NS)) {
-                LOG.log(System.Logger.Level.WARNING, "this node could not be made what it was before: it counts as vanished in {0} s", membership.ttlSeconds());
+                LOG.log(System.Logger.Level.WARNING, "if this node became a member it could not be made what it was before: then it counts as vanished in {0} s", membership.ttlSeconds());
             }
         } catch (StoreUnavailableException | StoreRejectedException e) {
-            LOG.log(System.Logger.Level.WARNING, "this node could not be made what it was before, and counts as vanished in {0} s: {1}", membership.ttlSeconds(), e.getMessage());
+            LOG.log(System.Logger.Level.WARNING, "this node could not be made what it was before, and may count as vanished in {0} s: {1}", membership.ttlSeconds(), e.getMessage());
         }
     }
 
