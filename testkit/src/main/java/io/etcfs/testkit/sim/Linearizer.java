@@ -11,7 +11,8 @@ import java.util.Set;
  * leads the {@link Reference} from one state to another? (Wing and Gong's search, remembering where it has been.)
  */
 final class Linearizer {
-    private static final int MAX_STATES = 200_000;
+    /** Some seeds with many operations of unknown outcome need over 200,000. Some GiB of the heap, at worst. */
+    private static final int MAX_STATES = 1_000_000;
 
     private final Reference start;
     private final List<Op> ops;
