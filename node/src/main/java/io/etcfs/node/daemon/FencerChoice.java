@@ -33,8 +33,8 @@ public record FencerChoice(Kind kind, String volume) {
         Kind kind;
         if (name.equals("auto")) {
             if (!iscsi) {
-                throw new Refusal(exitCode, "it has to be said how nodes that vanish are cut off from " + device + ": give --fencer " + names(" or ") + "; with none (--no-fencer) write epochs keep what others have "
-                        + "from being overwritten");
+                throw new Refusal(exitCode, "it has to be said how nodes that vanish are cut off from " + device + ": give --fencer " + names(" or ") + "; with none (--no-fencer) nothing of others is "
+                        + "overwritten either, but what a vanished node had allocated waits until it is mounted again or declared dead");
             }
             kind = Kind.PR;
         } else {
